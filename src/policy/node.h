@@ -116,6 +116,7 @@ enum sl_probe { SL_PROBE_OFF = 0, SL_PROBE_WATCH, SL_PROBE_PROVE, SL_PROBES };
 #define SL_SET_WAIT     16u
 #define SL_SET_WARM     32u
 #define SL_SET_GRACE    64u
+#define SL_SET_DETACH   128u
 
 /* The outcome of an EVICT or RESTORE. */
 enum sl_swap_outcome {
@@ -153,6 +154,7 @@ enum sl_residency {
 	SL_RESIDENCY_RESUMING,  /* waits until its request fits again */
 	SL_RESIDENCY_PARTIAL,   /* some is on the host, and it does not want to run */
 	SL_RESIDENCY_PARKING, /* will be parked; something that can leave is still on a GPU */
+	SL_RESIDENCY_DETACHED, /* parked for lack of work: its next call resumes it */
 	SL_RESIDENCIES
 };
 
@@ -263,7 +265,7 @@ struct sl_node_workload_view {
 	sl_ns wait_max;
 	/* Swap. Spans are as of now. */
 	enum sl_residency residency;
-	sl_ns warm_after, idle_grace;
+	sl_ns warm_after, detach_after, idle_grace;
 	sl_ns turn_left; /* left of its turn while others wait for its end; 0: it has no turn */
 	sl_ns wants_since; /* how long it has waited to be resident; 0: it does not */
 	/* Bound of that wait with the current competitors; 0: none. SL_NS_NEVER: no bound, because
@@ -301,6 +303,8 @@ struct sl_node_demand_view {
 struct sl_node_use_view { /* one workload on one GPU */
 	uint64_t backing_bytes, granted_bytes, hidden_bytes, dying_bytes;
 	uint64_t paid_bytes; /* measured beside hidden_bytes; paid by the reserve */
+	uint64_t
+		away_bytes; /* measured before the process left its GPUs; not there now */
 	uint64_t held_bytes; /* of backing */
 	/* Of backing: on the host; of these, being restored */
 	uint64_t evicted_bytes, returning_bytes;

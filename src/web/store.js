@@ -87,7 +87,7 @@ function crowded(workloads) {
 /* The state of a workload on a GPU, for the band under its line; "" if it runs and all fit. The
  * history counts turns alike. */
 function where(workload, use, gpus) {
-	if (workload.state === "waiting" && workload.residency !== "parked")
+	if (workload.state === "waiting" && workload.residency !== "parked" && workload.residency !== "detached")
 		return "wait";
 	switch (workload.residency) {
 	case "leaving":
@@ -96,6 +96,7 @@ function where(workload, use, gpus) {
 	case "resuming": return "move";
 	case "evicted":
 	case "warm":
+	case "detached":
 	case "parked": return "away";
 	default: break;
 	}

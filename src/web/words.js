@@ -36,7 +36,7 @@ const TONES = {stopping: "stop", "gpu lost": "stop", untakeable: "wait", "over l
 	bound: "run"};
 
 /* Its request does not count until it is resumed. */
-export const gaveUpRequest = ({residency}) => ["parking", "parked", "resuming"].includes(residency);
+export const gaveUpRequest = ({residency}) => ["parking", "parked", "detached", "resuming"].includes(residency);
 
 /* The state of a workload in one word, as in `sluice ps`, and whether it needs attention. */
 export function stateOf(workload) {
@@ -59,6 +59,7 @@ export const MARKS = {
 	evicted: {word: "evicted", sign: "▼"},
 	restored: {word: "restored", sign: "△"},
 	parked: {word: "parked", sign: "■"},
+	detached: {word: "detached", sign: "□"},
 	resumed: {word: "resumed", sign: "▷"},
 	stopped: {word: "stopped", sign: "✕"},
 	denied: {word: "denied", sign: "!"},
@@ -74,6 +75,8 @@ export function markOf(event) {
 		return "restored";
 	if (reason === "PARKED")
 		return "parked";
+	if (reason === "DETACHED_IDLE")
+		return "detached";
 	if (reason === "RESUMED")
 		return "resumed";
 	if (event.kind === "stop")

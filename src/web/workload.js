@@ -92,6 +92,7 @@ function factsOf(workload) {
 		["Max wait", workload.longest_wait_ms === null ? "endless" : workload.longest_wait_ms ? span(workload.longest_wait_ms) : "-"],
 		["Idle grace", workload.idle_grace_ms ? span(workload.idle_grace_ms) : "none"],
 		["Warm after", workload.warm_after_ms ? span(workload.warm_after_ms) + " without work" : "never"],
+		["Detached after", workload.detach_after_ms ? span(workload.detach_after_ms) + " without work" : "never"],
 		["Moved to the host", bytes(sum("out_bytes"))],
 		["Moved back", bytes(sum("in_bytes"))],
 		["Left uncopied", bytes(sum("clean_bytes"))],
@@ -456,7 +457,7 @@ export default function view() {
 				attr(parts.form.elements[key], "placeholder", workload.uses.length ? bytes(workload.uses[0][key + "_bytes"]) : "");
 			attr(parts.form.elements.priority, "placeholder", workload.priority);
 			const words = hindrance(workload.uid, workload.user);
-			const parked = workload.residency === "parked" || workload.residency === "parking";
+			const parked = ["parked", "parking", "detached"].includes(workload.residency);
 			const away = parked || workload.residency === "resuming";
 
 			text(parts.hint, words);

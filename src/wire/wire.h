@@ -74,6 +74,8 @@ enum sl_job_state {
 #define SL_SUBMIT_NEVER_WARM 0x800u
 /* idle_grace_ms is set; without, the daemon's default holds */
 #define SL_SUBMIT_GRACE 0x1000u
+/* As SL_SUBMIT_NEVER_WARM, of detach_after_ms */
+#define SL_SUBMIT_NEVER_DETACH 0x2000u
 /* Job numbers with this bit are `sluice run`s that wait or were preempted; the other bits are the
  * workload's number. */
 #define SL_JOB_FOREGROUND (1ull << 63)
@@ -162,6 +164,7 @@ enum sl_wire_residency {
 	SL_WIRE_RESUMING,
 	SL_WIRE_PARTIAL,
 	SL_WIRE_PARKING,
+	SL_WIRE_DETACHED,
 	SL_WIRE_RESIDENCIES
 };
 /* USE_ROW.endless: why the longest wait has no bound. */
@@ -182,7 +185,8 @@ static inline bool sl_wire_is_parked(uint32_t residency)
 /* Its request no longer counts. */
 static inline bool sl_wire_gave_up_request(uint32_t residency)
 {
-	return sl_wire_is_parked(residency) || residency == SL_WIRE_RESUMING;
+	return sl_wire_is_parked(residency) || residency == SL_WIRE_DETACHED ||
+	       residency == SL_WIRE_RESUMING;
 }
 /* STORE.flags: the file has huge pages. */
 #define SL_STORE_HUGE 1u

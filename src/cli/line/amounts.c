@@ -34,3 +34,10 @@ int sl_amounts_check(enum sl_verb_id verb, bool json, const struct sl_amount *re
 			sl_amount_format(request, b, sizeof(b)));
 	return -1;
 }
+
+const char *sl_amounts_goes(sl_ns warm_after, sl_ns detach_after)
+{
+	if (warm_after && warm_after != SL_WARM_UNSET)
+		return "--warm-after";
+	return detach_after && detach_after != SL_WARM_UNSET ? "--detach-after" : NULL;
+}

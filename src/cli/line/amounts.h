@@ -16,5 +16,7 @@ SL_MUST_CHECK int sl_amounts_check(enum sl_verb_id verb, bool json,
 #define SL_WARM_AFTER_MS_MAX (30LL * 24 * 3600 * 1000)
 /* The setting stays unchanged. */
 #define SL_WARM_UNSET SL_NS_NEVER
+/* Which of --warm-after and --detach-after sends memory to the host; NULL: neither. */
+const char *sl_amounts_goes(sl_ns warm_after, sl_ns detach_after);
 
 #endif

@@ -152,11 +152,12 @@ int sl_launch_amounts(enum sl_verb_id verb, struct sl_launch *s)
 		return sl_cli_fail(verb, s->json, SL_EXIT_USAGE,
 			"--rdma and --swap on exclude each other: memory that other "
 			"devices have registered cannot be moved");
-	if (s->warm_after != SL_WARM_UNSET && s->warm_after &&
+	if (sl_amounts_goes(s->warm_after, s->detach_after) &&
 		(s->rdma || s->swap == SL_SWITCH_OFF))
 		return sl_cli_fail(verb, s->json, SL_EXIT_USAGE,
-			"--warm-after and %s exclude each other: memory that must stay "
-			"on the GPU never goes to the host; leave one of them out",
+			"%s and %s exclude each other: memory that must stay on the GPU "
+			"never goes to the host; leave one of them out",
+			sl_amounts_goes(s->warm_after, s->detach_after),
 			s->rdma            ? "--rdma"
 			: s->keep_resident ? "--keep-resident"
 					   : "--swap off");
@@ -204,6 +205,7 @@ uint32_t sl_launch_flags(const struct sl_launch *s)
 	       (s->oom_first == SL_SWITCH_ON ? SL_RUN_OOM_FIRST : 0) |
 	       (s->oom_first == SL_SWITCH_OFF ? SL_RUN_OOM_WAIT : 0) |
 	       (s->warm_after ? 0 : SL_SUBMIT_NEVER_WARM) |
+	       (s->detach_after ? 0 : SL_SUBMIT_NEVER_DETACH) |
 	       (s->idle_grace != SL_WARM_UNSET ? SL_SUBMIT_GRACE : 0);
 }
 

@@ -19,18 +19,18 @@ struct sl_launch {
 	const char *project, *name, *resource;
 	char resource_project[64]; /* the project, if the resource chose it */
 	enum sl_switch swap, oom_first;
-	sl_ns longest_wait, warm_after, idle_grace;
+	sl_ns longest_wait, warm_after, detach_after, idle_grace;
 	bool observe, keep_resident, rdma, force, json;
 };
 
 /* gpus and priority before sl_launch_amounts: not given. */
 #define SL_LAUNCH_UNSET INT64_MIN
 /* The values before the options are read. */
-#define SL_LAUNCH_PRESET                                              \
-	{                                                             \
-		.gpus = SL_LAUNCH_UNSET, .priority = SL_LAUNCH_UNSET, \
-		.project = "default", .warm_after = SL_WARM_UNSET,    \
-		.idle_grace = SL_WARM_UNSET                           \
+#define SL_LAUNCH_PRESET                                                   \
+	{                                                                  \
+		.gpus = SL_LAUNCH_UNSET, .priority = SL_LAUNCH_UNSET,      \
+		.project = "default", .warm_after = SL_WARM_UNSET,         \
+		.detach_after = SL_WARM_UNSET, .idle_grace = SL_WARM_UNSET \
 	}
 
 #define SL_LAUNCH_DAY_MS (24 * 3600 * 1000)
@@ -82,6 +82,10 @@ struct sl_launch {
 			0, SL_WARM_AFTER_MS_MAX,                                         \
 			"Move it to host memory after this idle time; 0: never. "        \
 			"Default: the daemon's."),                                       \
+		SL_OPT_AS("detach-after", struct sl_launch, detach_after, DURATION,      \
+			"TIME", 0, SL_WARM_AFTER_MS_MAX,                                 \
+			"Detach it after this idle time, and give its request up "       \
+			"until its next call; 0: never. Default: the daemon's."),        \
 		SL_OPT(struct sl_launch, force, FLAG, NULL, 0, 0,                        \
 			"Start CMD even if Sluice cannot work in it; only warn."),       \
 		SL_OPT(struct sl_launch, json, FLAG, NULL, 0, 0, json_help)

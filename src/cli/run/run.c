@@ -57,6 +57,8 @@ static int fill_request(const struct sl_launch *s, char *const *words, union sl_
 	msg->run.limit_value = s->limit.value;
 	if (s->warm_after != SL_WARM_UNSET)
 		msg->run.warm_after_ms = s->warm_after / SL_MS;
+	if (s->detach_after != SL_WARM_UNSET)
+		msg->run.detach_after_ms = s->detach_after / SL_MS;
 	if (s->idle_grace != SL_WARM_UNSET)
 		msg->run.idle_grace_ms = s->idle_grace / SL_MS;
 	msg->run.gpu_count = (uint32_t)s->gpus;

@@ -230,6 +230,8 @@ static int fill(const struct settings *s, char *const *words, union sl_msg *ask)
 	msg->limit_value = launch->limit.value;
 	if (launch->warm_after != SL_WARM_UNSET)
 		msg->warm_after_ms = launch->warm_after / SL_MS;
+	if (launch->detach_after != SL_WARM_UNSET)
+		msg->detach_after_ms = launch->detach_after / SL_MS;
 	if (launch->idle_grace != SL_WARM_UNSET)
 		msg->idle_grace_ms = launch->idle_grace / SL_MS;
 	msg->gpu_count = (uint32_t)launch->gpus;

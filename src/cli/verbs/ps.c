@@ -216,6 +216,7 @@ static void add_swap_json(json_t *object, const struct sl_msg_use_row *row)
 		NUMBER(in_bytes),
 		NUMBER(clean_bytes),
 		NUMBER(warm_after_ms),
+		NUMBER(detach_after_ms),
 #undef NUMBER
 	};
 

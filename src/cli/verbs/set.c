@@ -26,7 +26,7 @@ struct settings {
 	struct sl_amount request, limit;
 	int64_t priority;
 	enum sl_switch swap, oom_first;
-	sl_ns longest_wait, warm_after, idle_grace;
+	sl_ns longest_wait, warm_after, detach_after, idle_grace;
 	enum sl_switch keep_resident;
 	bool json;
 };
@@ -51,6 +51,10 @@ const struct sl_option sl_verb_set_options[] = {
 	SL_OPT_AS("warm-after", struct settings, warm_after, DURATION, "TIME", 0,
 		SL_WARM_AFTER_MS_MAX,
 		"Move it to host memory after this idle time; 0: never."),
+	SL_OPT_AS("detach-after", struct settings, detach_after, DURATION, "TIME", 0,
+		SL_WARM_AFTER_MS_MAX,
+		"Detach it after this idle time, and give its request up until its next "
+		"call; 0: never."),
 	SL_OPT_AS("idle-grace", struct settings, idle_grace, DURATION, "TIME", 0,
 		SL_WARM_AFTER_MS_MAX,
 		"Idle time after which others' bursts may move its memory within its "
@@ -67,6 +71,7 @@ static uint32_t which(const struct settings *s)
 	       (s->swap || s->oom_first ? SL_SET_FLAGS : 0) |
 	       (s->longest_wait != NO_WAIT ? SL_SET_WAIT : 0) |
 	       (s->warm_after != SL_WARM_UNSET ? SL_SET_WARM : 0) |
+	       (s->detach_after != SL_WARM_UNSET ? SL_SET_DETACH : 0) |
 	       (s->idle_grace != SL_WARM_UNSET ? SL_SET_GRACE : 0);
 }
 
@@ -110,6 +115,8 @@ static void fill(
 		msg->set.longest_wait_ms = (uint32_t)(s->longest_wait / SL_MS);
 	if (s->warm_after != SL_WARM_UNSET)
 		msg->set.warm_after_ms = s->warm_after / SL_MS;
+	if (s->detach_after != SL_WARM_UNSET)
+		msg->set.detach_after_ms = s->detach_after / SL_MS;
 	if (s->idle_grace != SL_WARM_UNSET)
 		msg->set.idle_grace_ms = s->idle_grace / SL_MS;
 	sl_wire_str(msg->set.name, sizeof(msg->set.name), row->name);
@@ -134,6 +141,9 @@ static int print_json(const struct settings *s, const struct sl_msg_set_reply *r
 	if (object && s->warm_after != SL_WARM_UNSET)
 		json_object_set_new(object, "warm_after_ms",
 			json_integer((json_int_t)(s->warm_after / SL_MS)));
+	if (object && s->detach_after != SL_WARM_UNSET)
+		json_object_set_new(object, "detach_after_ms",
+			json_integer((json_int_t)(s->detach_after / SL_MS)));
 	if (object && s->idle_grace != SL_WARM_UNSET)
 		json_object_set_new(object, "idle_grace_ms",
 			json_integer((json_int_t)(s->idle_grace / SL_MS)));
@@ -153,17 +163,17 @@ static void print_longest_wait(sl_ns wait)
 		fputs(", longest wait the daemon's", stdout);
 }
 
-static void print_warm_after(sl_ns warm_after)
+static void print_after(const char *what, sl_ns after)
 {
 	char text[32];
 
-	if (warm_after == SL_WARM_UNSET)
+	if (after == SL_WARM_UNSET)
 		return;
-	if (warm_after)
-		printf(", warm after %s",
-			sl_duration_format(warm_after, text, sizeof(text)));
+	if (after)
+		printf(", %s after %s", what,
+			sl_duration_format(after, text, sizeof(text)));
 	else
-		fputs(", never warm for being idle", stdout);
+		printf(", never %s for being idle", what);
 }
 
 static int print(const struct settings *s, struct sl_msg_set_reply *reply)
@@ -178,7 +188,8 @@ static int print(const struct settings *s, struct sl_msg_set_reply *reply)
 		reply->flags & SL_WORKLOAD_NO_SWAP ? ", no swap" : "",
 		reply->flags & SL_WORKLOAD_OOM_FIRST ? ", out-of-memory first" : "");
 	print_longest_wait(s->longest_wait);
-	print_warm_after(s->warm_after);
+	print_after("warm", s->warm_after);
+	print_after("detached", s->detach_after);
 	if (s->idle_grace != SL_WARM_UNSET)
 		printf(", idle grace %s",
 			sl_duration_format(s->idle_grace, limit, sizeof(limit)));
@@ -199,6 +210,7 @@ int sl_verb_set(int argc, char **argv)
 	struct settings s = {.priority = NO_PRIORITY,
 		.longest_wait = NO_WAIT,
 		.warm_after = SL_WARM_UNSET,
+		.detach_after = SL_WARM_UNSET,
 		.idle_grace = SL_WARM_UNSET};
 	const struct sl_msg_use_row *row;
 	struct sl_error err = {0};
@@ -212,11 +224,11 @@ int sl_verb_set(int argc, char **argv)
 		s.swap = s.keep_resident == SL_SWITCH_ON ? SL_SWITCH_OFF : SL_SWITCH_ON;
 	if (!which(&s))
 		return nothing_to_change(&s);
-	if (s.swap == SL_SWITCH_OFF && s.warm_after && s.warm_after != SL_WARM_UNSET)
+	if (s.swap == SL_SWITCH_OFF && sl_amounts_goes(s.warm_after, s.detach_after))
 		return sl_cli_fail(SL_VERB_set, s.json, SL_EXIT_USAGE,
-			"--warm-after and --swap off exclude each other: memory that "
-			"must stay on the GPU never goes to the host; leave one of them "
-			"out");
+			"%s and --swap off exclude each other: memory that must stay on "
+			"the GPU never goes to the host; leave one of them out",
+			sl_amounts_goes(s.warm_after, s.detach_after));
 	status = sl_amounts_check(SL_VERB_set, s.json, &s.request, &s.limit, false);
 	if (status >= 0)
 		return status;

@@ -70,6 +70,7 @@ static const char *doing(const struct sl_msg_use_row *use)
 	case SL_WIRE_RETURNING: return "is coming back";
 	case SL_WIRE_PARKED: return "is parked";
 	case SL_WIRE_PARKING: return "is being parked";
+	case SL_WIRE_DETACHED: return "is detached and comes back with its next call";
 	case SL_WIRE_RESUMING: return "is being resumed";
 	default: return use->clients ? "runs" : "holds nothing yet";
 	}

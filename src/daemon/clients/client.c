@@ -24,6 +24,7 @@
 #include "daemon/state/commit.h"
 #include "daemon/state/drive.h"
 #include "daemon/swap/hostpool.h"
+#include "daemon/swap/place.h"
 #include "daemon/swap/swap.h"
 #include "daemon/workloads/probing.h"
 #include "daemon/workloads/process.h"
@@ -101,6 +102,7 @@ struct sl_client *sl_client_new(struct sl_daemon *daemon, struct sl_workload *wo
 	client->workload = workload;
 	client->process = process;
 	client->pid = process->pid;
+	client->uid = workload->uid;
 	client->start_ticks = process->start_ticks;
 	client->gpu_count = workload->gpu_count;
 	memcpy(client->gpu_numbers, workload->gpus, sizeof(client->gpu_numbers));
@@ -111,6 +113,8 @@ struct sl_client *sl_client_new(struct sl_daemon *daemon, struct sl_workload *wo
 	sl_list_init(&client->offers);
 	sl_list_init(&client->order_over.link);
 	sl_list_init(&client->stop_failed.link);
+	sl_list_init(&client->place.link);
+	sl_list_init(&client->place.over.link);
 	sl_list_init(&client->host_files);
 	sl_list_init(&client->grave);
 	sl_list_push_tail(&workload->clients, &client->link);
@@ -126,8 +130,10 @@ void sl_client_join(struct sl_client *client, struct sl_peer *peer)
 	client->state = peer ? SL_CLIENT_JOINED : SL_CLIENT_EXPECTED;
 	client->expected = client->outlived = !peer;
 	client->peer = peer;
-	if (peer)
+	if (peer) {
 		client->swaps = true;
+		client->uid = peer->uid;
+	}
 	client->changed_at = sl_clock_now();
 	if (peer)
 		peer->client = client;
@@ -152,12 +158,14 @@ void sl_client_reconnected(struct sl_client *client, struct sl_peer *peer)
 	client->peer = NULL;
 	/* The old connection's loss may not have been noticed yet. */
 	sl_swap_lost(client);
+	sl_place_lost(client);
 	if (old) {
 		old->client = NULL;
 		sl_peer_doom(old);
 	}
 	sl_debug("client %" PRIu64 " (process %d) is back", client->id, (int)client->pid);
 	client->peer = peer;
+	client->uid = peer->uid;
 	client->state = SL_CLIENT_JOINED;
 	client->changed_at = sl_clock_now();
 	for (uint32_t i = 0; i < client->demand_count; i++)
@@ -179,6 +187,7 @@ void sl_client_disconnected(struct sl_client *client)
 		return;
 	client->lost_at = sl_clock_now();
 	sl_swap_lost(client);
+	sl_place_lost(client);
 	/* The client asks again when it is back; it cannot take a grant meanwhile. Grants stay:
 	 * their bytes may exist already. */
 	while ((demand = demand_of_epoch(client, 0))) {
@@ -247,6 +256,7 @@ void sl_client_exit(struct sl_client *client, bool superseded)
 	sl_probing_end(client);
 	sl_ipc_client_gone(client);
 	sl_swap_lost(client);
+	sl_place_lost(client);
 	sl_hostpool_gone(client);
 	client->superseded = superseded;
 	client->died_at = sl_clock_now();
@@ -281,6 +291,8 @@ void sl_client_bury(struct sl_daemon *daemon)
 		sl_list_unlink(link);
 		sl_list_unlink(&client->order_over.link);
 		sl_list_unlink(&client->stop_failed.link);
+		sl_list_unlink(&client->place.link);
+		sl_list_unlink(&client->place.over.link);
 		free(client->demands);
 		free(client);
 	}
@@ -634,7 +646,7 @@ void sl_client_take(
 	case SL_MSG_STORE_HELD:
 		sl_hostpool_on_store_held(peer, &msg->store_held, fds);
 		break;
-	case SL_MSG_GATE_DONE: break; /* no gate is ever closed yet */
+	case SL_MSG_GATE_DONE: sl_place_on_gate_done(peer, &msg->gate_done); break;
 	case SL_MSG_IPC_OFFER:
 	case SL_MSG_IPC_GIVE:
 	case SL_MSG_IPC_WITHDRAW:

@@ -181,7 +181,7 @@ static bool is_judgeable(const struct view *view, const struct sl_client *client
 		view->sample->begin < daemon->started + daemon->config.recover_wait)
 		return false;
 	return client->changed_at < view->sample->begin && !sl_client_has_grant(client) &&
-	       !sl_swap_is_moving(client, view->sample->begin);
+	       !client->place.order && !sl_swap_is_moving(client, view->sample->begin);
 }
 
 /* Has the process exec'ed a program without CUDA? Then it is alive, but neither listed nor
@@ -198,8 +198,9 @@ static bool has_left(const struct view *view, struct sl_client *client, uint32_t
 		view->sample->begin <= gpu->unlisted_since + 2 * SL_S)
 		return false;
 	/* A client that may be evicted entirely is checked by its process. */
-	return !sl_node_client_use(client->daemon->node, client->id, view->gpu)
-			.evicted_bytes ||
+	return (!client->away_bytes &&
+		       !sl_node_client_use(client->daemon->node, client->id, view->gpu)
+				.evicted_bytes) ||
 	       sl_process_is_without_cuda(client->process, client->workload->uid);
 }
 

@@ -329,7 +329,7 @@ static const char *residency_word(enum sl_residency residency)
 {
 	static const char *const words[SL_RESIDENCIES] = {"reserved", "bound", "leaving",
 		"evicted", "warm", "returning", "parked", "resuming", "partial",
-		"parking"};
+		"parking", "detached"};
 
 	return (uint32_t)residency < SL_RESIDENCIES ? words[residency] : "?";
 }
@@ -337,7 +337,8 @@ static const char *residency_word(enum sl_residency residency)
 /* As the journal has it. */
 static const char *park_word(enum sl_park_state park)
 {
-	static const char *const words[SL_PARK_STATES] = {"no", "parked", "resuming"};
+	static const char *const words[SL_PARK_STATES] = {
+		"no", "parked", "resuming", "detached"};
 
 	return (uint32_t)park < SL_PARK_STATES ? words[park] : "?";
 }
@@ -372,6 +373,7 @@ static void put_workload(struct dump *dump, const struct sl_workload *workload)
 	set(object, "residency", json_string(residency_word(view.residency)));
 	set(object, "parked", json_string(park_word(workload->park)));
 	MS(object, view, warm_after);
+	MS(object, view, detach_after);
 	MS(object, view, idle_grace);
 	MS(object, view, turn_left);
 	MS(object, view, wants_since);

@@ -259,6 +259,7 @@ static void fill(struct sl_daemon *daemon, const struct sl_msg_entry_add *add, u
 	workload->flags = sl_workload_flags(daemon, add->flags);
 	workload->wait_max = (sl_ns)add->longest_wait_ms * SL_MS;
 	workload->warm_after = daemon->config.warm_after;
+	workload->detach_after = daemon->config.detach_after;
 	workload->idle_grace = daemon->config.idle_grace;
 	sl_wire_str(workload->project, sizeof(workload->project), add->project);
 	sl_wire_str(workload->command, sizeof(workload->command), add->command);

@@ -9,6 +9,7 @@
 #include "base/step.h"
 #include "daemon/control/set.h"
 #include "daemon/jobs/jobs.h"
+#include "daemon/state/drive.h"
 #include "daemon/state/workload.h"
 #include "daemon/workloads/park.h"
 
@@ -54,13 +55,14 @@ void sl_parking_park(struct sl_peer *peer, const struct sl_msg_park *park)
 			text.text);
 		return;
 	}
-	if (!park->parked && workload->park == SL_PARK_PARKED &&
+	if (!park->parked && sl_park_is_put_away(workload) &&
 		!sl_jobs_may_have(daemon, workload, &workload->request, &workload->limit,
 			workload->flags, &text)) {
 		reply_park(peer, workload, SL_REASON_NONE, text.text);
 		return;
 	}
-	if (!sl_park_workload(daemon, workload, park->parked != 0, &text)) {
+	if (!sl_park_workload(daemon, workload,
+		    park->parked ? SL_PARK_PARKED : SL_PARK_RESUMING, &text)) {
 		if (sl_peer_may_log(daemon, SL_LOG_INFO))
 			sl_info("did not %s %s for user %u: %s", verb, workload->name,
 				(unsigned int)peer->uid, text.text);
@@ -81,4 +83,56 @@ void sl_parking_park(struct sl_peer *peer, const struct sl_msg_park *park)
 	sl_jobs_workload_changed(daemon, workload);
 	sl_peer_hold(peer);
 	reply_park(peer, workload, SL_REASON_NONE, "");
+}
+
+/* --- for lack of work ------------------------------------------------------------------------ */
+
+static void detach(struct sl_workload *workload)
+{
+	struct sl_daemon *daemon = workload->daemon;
+	struct sl_error text = {0};
+
+	if (workload->park != SL_PARK_NOT)
+		return;
+	if (sl_park_workload(daemon, workload, SL_PARK_DETACHED, &text))
+		sl_jobs_workload_changed(daemon, workload);
+	else
+		sl_debug("%s is not detached: %s", workload->name, text.text);
+}
+
+/* The queue knows what others may lose for it. Where there is no queue for it, it comes back once
+ * its request fits. */
+static void call_back(struct sl_workload *workload)
+{
+	struct sl_daemon *daemon = workload->daemon;
+	struct sl_error text = {0};
+
+	if (!sl_park_is_put_away(workload) || sl_jobs_call_back(daemon, workload))
+		return;
+	if (!sl_jobs_may_have(daemon, workload, &workload->request, &workload->limit,
+		    workload->flags, &text) ||
+		!sl_park_workload(daemon, workload, SL_PARK_RESUMING, &text))
+		sl_debug("%s does not come back yet: %s", workload->name, text.text);
+}
+
+static void open_idle(struct sl_letter *letter)
+{
+	struct sl_workload *workload = SL_CONTAINER_OF(letter, struct sl_workload, idle);
+
+	if (workload->over)
+		return;
+	if (workload->calls)
+		call_back(workload);
+	else
+		detach(workload);
+}
+
+void sl_parking_idle(struct sl_daemon *daemon, uint64_t id, bool calls)
+{
+	struct sl_workload *workload = sl_map_get(&daemon->workloads, id);
+
+	if (!workload)
+		return;
+	workload->calls = calls;
+	sl_drive_post(daemon, &workload->idle, open_idle);
 }

@@ -53,6 +53,7 @@ static enum sl_wire_residency residency_of(enum sl_residency residency)
 		[SL_RESIDENCY_RESUMING] = SL_WIRE_RESUMING,
 		[SL_RESIDENCY_PARTIAL] = SL_WIRE_PARTIAL,
 		[SL_RESIDENCY_PARKING] = SL_WIRE_PARKING,
+		[SL_RESIDENCY_DETACHED] = SL_WIRE_DETACHED,
 	};
 
 	return (uint32_t)residency < SL_RESIDENCIES ? residencies[residency]
@@ -147,6 +148,7 @@ static void use_row(const struct sl_daemon *daemon, const struct sl_workload *wo
 	msg->use_row.in_bytes = workload->moved[ordinal].in_bytes;
 	msg->use_row.clean_bytes = workload->moved[ordinal].clean_bytes;
 	msg->use_row.warm_after_ms = workload->warm_after / SL_MS;
+	msg->use_row.detach_after_ms = workload->detach_after / SL_MS;
 	msg->use_row.idle_grace_ms = workload->idle_grace / SL_MS;
 	msg->use_row.work_pm = work_of(daemon, workload, ordinal);
 	memcpy(msg->use_row.name, workload->name, sizeof(msg->use_row.name));

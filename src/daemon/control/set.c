@@ -15,6 +15,7 @@
 #include "daemon/state/client.h"
 #include "daemon/state/commit.h"
 #include "daemon/state/drive.h"
+#include "daemon/workloads/park.h"
 #include "daemon/workloads/refusal.h"
 #include "daemon/workloads/workload.h"
 
@@ -87,6 +88,8 @@ static const char *mistake_in(const struct sl_msg_set *set)
 		       "sluiced of one version";
 	if (set->which & SL_SET_WARM && set->warm_after_ms > SL_FIELD_TIME_MAX_MS)
 		return "--warm-after is too long; write at most 30d, or 0 for never";
+	if (set->which & SL_SET_DETACH && set->detach_after_ms > SL_FIELD_TIME_MAX_MS)
+		return "--detach-after is too long; write at most 30d, or 0 for never";
 	if (set->which & SL_SET_GRACE && set->idle_grace_ms > SL_FIELD_TIME_MAX_MS)
 		return "--idle-grace is too long; write at most 30d, or --keep-resident";
 	return NULL;
@@ -122,6 +125,7 @@ static struct sl_event event_of(const struct sl_peer *peer,
 		(workload->flags & (SL_WORKLOAD_RDMA | SL_WORKLOAD_OBSERVED));
 	event.workload_set.wait_max = (sl_ns)set->longest_wait_ms * SL_MS;
 	event.workload_set.warm_after = set->warm_after_ms * SL_MS;
+	event.workload_set.detach_after = set->detach_after_ms * SL_MS;
 	event.workload_set.idle_grace = set->idle_grace_ms * SL_MS;
 	event.workload_set.bounds = sl_bounds_of_peer(peer);
 	return event;
@@ -166,6 +170,8 @@ static void take_over(struct sl_workload *workload, const struct sl_event *event
 		workload->wait_max = event->workload_set.wait_max;
 	if (which & SL_SET_WARM)
 		workload->warm_after = event->workload_set.warm_after;
+	if (which & SL_SET_DETACH)
+		workload->detach_after = event->workload_set.detach_after;
 	if (which & SL_SET_GRACE)
 		workload->idle_grace = event->workload_set.idle_grace;
 	workload->former_limit_bytes = former_limit(workload, said);
@@ -213,6 +219,10 @@ static void tell_changes(const struct sl_peer *peer, const struct sl_workload *w
 		TELL(CHANGED_WARM, .span = workload->warm_after);
 	else if (which & SL_SET_WARM)
 		TELL(CHANGED_WARM_OFF);
+	if (which & SL_SET_DETACH && workload->detach_after)
+		TELL(CHANGED_DETACH, .span = workload->detach_after);
+	else if (which & SL_SET_DETACH)
+		TELL(CHANGED_DETACH_OFF);
 	if (which & SL_SET_GRACE)
 		TELL(CHANGED_GRACE, .span = workload->idle_grace);
 #undef TELL
@@ -225,7 +235,7 @@ static bool rules_allow(struct sl_daemon *daemon, const struct sl_workload *work
 	uint32_t which = event->workload_set.which;
 
 	if (!(which & (SL_SET_REQUEST | SL_SET_LIMIT | SL_SET_FLAGS)) ||
-		(workload->park == SL_PARK_PARKED && !sl_jobs_keeps_run(workload)))
+		(sl_park_is_put_away(workload) && !sl_jobs_keeps_run(workload)))
 		return true;
 	return sl_jobs_may_have(daemon, workload,
 		which & SL_SET_REQUEST ? &event->workload_set.request

@@ -79,6 +79,8 @@ const char *sl_field_mistake(const struct sl_msg_run *run)
 		return "--oom-first cannot be on and off at once";
 	if (run->warm_after_ms > SL_FIELD_TIME_MAX_MS)
 		return "--warm-after is too long; write at most 30d, or 0 for never";
+	if (run->detach_after_ms > SL_FIELD_TIME_MAX_MS)
+		return "--detach-after is too long; write at most 30d, or 0 for never";
 	if (run->idle_grace_ms > SL_FIELD_TIME_MAX_MS)
 		return "--idle-grace is too long; write at most 30d, or --keep-resident";
 	return NULL;

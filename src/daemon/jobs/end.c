@@ -87,8 +87,8 @@ static void park(struct sl_jobs *jobs, struct sl_job_task *task)
 	/* First, because PARKED may come in this very step, and must count as the queue's. */
 	sl_jobs_phase(task, SL_PHASE_PARKING);
 	/* If a user has parked it already, only the phase changes. */
-	if (workload->park == SL_PARK_NOT &&
-		!sl_park_workload(jobs->daemon, workload, true, &text)) {
+	if ((workload->park == SL_PARK_NOT || workload->park == SL_PARK_DETACHED) &&
+		!sl_park_workload(jobs->daemon, workload, SL_PARK_PARKED, &text)) {
 		sl_jobs_phase(task, SL_PHASE_RUNS);
 		stop_failed(jobs, task, text.text);
 		return;
@@ -214,7 +214,8 @@ void sl_jobs_task_late(struct sl_jobs *jobs, struct sl_job_task *task)
 		sl_jobs_stop_unwritten(jobs, task, "the disk does not answer");
 		return;
 	}
-	if (!sl_park_workload(jobs->daemon, workload, !parks, &text))
+	if (!sl_park_workload(jobs->daemon, workload,
+		    parks ? SL_PARK_RESUMING : SL_PARK_PARKED, &text))
 		sl_warning("job %" PRIu64 " (%s): task %u cannot be %s again: %s",
 			task->job->row.id, task->job->row.name, task->number,
 			parks ? "resumed" : "parked", text.text);

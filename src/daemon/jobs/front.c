@@ -530,14 +530,16 @@ static void fill_row(struct sl_jobs *jobs, const struct sl_peer *peer,
 		.request = {.kind = run->request_kind, .value = run->request_value},
 		.limit = {.kind = run->limit_kind, .value = run->limit_value},
 		.gpu_count = run->gpu_count,
-		.flags = run->flags & (SL_RUN_ALL | SL_RUN_OBSERVE |
-					      SL_SUBMIT_NEVER_WARM | SL_SUBMIT_GRACE),
+		.flags =
+			run->flags & (SL_RUN_ALL | SL_RUN_OBSERVE | SL_SUBMIT_NEVER_WARM |
+					     SL_SUBMIT_NEVER_DETACH | SL_SUBMIT_GRACE),
 		.task_count = 1,
 		.least = 1,
 		.priority = (int32_t)((int64_t)run->priority_biased -
 				      (int64_t)SL_PRIORITY_BIAS),
 		.wait_max = (sl_ns)run->longest_wait_ms * SL_MS,
 		.warm_after = run->warm_after_ms * SL_MS,
+		.detach_after = run->detach_after_ms * SL_MS,
 		.idle_grace = run->idle_grace_ms * SL_MS,
 		.state = SL_JOB_QUEUED,
 		.submitted_ms = sl_jobs_now_ms()};
@@ -824,7 +826,7 @@ static void let_back(
 		return;
 	/* First, because it may resume in this very step. */
 	sl_jobs_phase(task, SL_PHASE_RUNS);
-	if (parked && !sl_park_workload(jobs->daemon, workload, false, &text))
+	if (parked && !sl_park_workload(jobs->daemon, workload, SL_PARK_RESUMING, &text))
 		sl_warning("%s was parked for others and cannot be resumed (%s); resume "
 			   "it with sluice resume",
 			workload->name, text.text);

@@ -98,6 +98,10 @@ SL_MUST_CHECK bool sl_jobs_keeps_parked(
  * and either it resumes now and text is empty, or text says what it still waits for. */
 SL_MUST_CHECK bool sl_jobs_bring_back(
 	struct sl_daemon *daemon, uint64_t workload, struct sl_error *text);
+/* A detached foreground job wants to run: from now on it waits as if the queue had parked it, and
+ * others may be parked for it. False: the queue does not count it. */
+SL_MUST_CHECK bool sl_jobs_call_back(
+	struct sl_daemon *daemon, struct sl_workload *workload);
 /* The reason to tell for this workload. It differs from `reason` if the queue parked the workload,
  * so that no user has to resume it, or if its job's end stopped it, which no user asked for. */
 uint32_t sl_jobs_reason(

@@ -5,6 +5,7 @@
  * it.
  */
 #include "daemon/jobs/internal.h"
+#include "daemon/state/commit.h"
 #include "daemon/workloads/workload.h"
 
 static void note(struct sl_daemon *daemon, struct sl_job_task *task)
@@ -123,6 +124,28 @@ bool sl_jobs_bring_back(
 	(void)sl_jobs_why(daemon->jobs, task->job, why, sizeof(why));
 	sl_error_set(text, "job %s comes back by itself, and not at once%s%s",
 		task->job->row.name, why[0] ? ": " : "", why);
+	return true;
+}
+
+bool sl_jobs_call_back(struct sl_daemon *daemon, struct sl_workload *workload)
+{
+	struct sl_job_task *task = daemon->jobs ? workload->task : NULL;
+	struct sl_cluster_event before;
+
+	if (!task || !task->job->foreground)
+		return false;
+	if (task->phase != SL_PHASE_RUNS)
+		return true;
+	before = sl_jobs_add_event(daemon->jobs, task->job);
+	sl_jobs_phase(task, SL_PHASE_PARKED);
+	sl_jobs_put_again(daemon->jobs, task->job, &before);
+	if (!task->job->counted) {
+		sl_jobs_phase(task, SL_PHASE_RUNS);
+		return false;
+	}
+	workload->park = SL_PARK_PARKED;
+	sl_commit_soon(daemon);
+	sl_jobs_awake(daemon->jobs);
 	return true;
 }
 

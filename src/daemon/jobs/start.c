@@ -164,6 +164,9 @@ static struct sl_workload *new_workload(
 	if (!(row->flags & SL_SUBMIT_NEVER_WARM))
 		workload->warm_after =
 			row->warm_after ? row->warm_after : daemon->config.warm_after;
+	if (!(row->flags & SL_SUBMIT_NEVER_DETACH))
+		workload->detach_after = row->detach_after ? row->detach_after
+							   : daemon->config.detach_after;
 	workload->idle_grace = row->flags & SL_SUBMIT_GRACE ? row->idle_grace
 							    : daemon->config.idle_grace;
 	memcpy(workload->project, row->project, sizeof(workload->project));
@@ -396,7 +399,8 @@ static void resume(struct sl_jobs *jobs, struct sl_job_task *task)
 	sl_jobs_phase(task, SL_PHASE_RESUMING);
 	task->deadline = sl_clock_now() + SL_JOBS_RESUME_NS;
 	task->is_resumed = false;
-	if (workload && sl_park_workload(jobs->daemon, workload, false, &text)) {
+	if (workload &&
+		sl_park_workload(jobs->daemon, workload, SL_PARK_RESUMING, &text)) {
 		sl_step(D_JOB_RESUME_TAKEN);
 		(void)sl_jobs_save(jobs, task->job);
 		return;

@@ -41,6 +41,7 @@ static const struct sl_field job_fields[] = {
 	ROW(I32, priority, -SL_PRIORITY_MAX, SL_PRIORITY_MAX),
 	ROW(U64, wait_max, 0, 0),
 	ROW(U64, warm_after, 0, 0),
+	ROW(U64, detach_after, 0, 0),
 	ROW(U64, preempt_delay, 0, 0),
 	ROW(U64, idle_grace, 0, 0),
 	ROW(U32, state, 0, SL_JOB_STATES - 1),

@@ -33,7 +33,7 @@ struct sl_jobs_row {
 	uint32_t
 		workloads_most; /* its user's bound on workloads when it was submitted; 0: none */
 	int32_t priority;
-	sl_ns wait_max, warm_after, preempt_delay;
+	sl_ns wait_max, warm_after, detach_after, preempt_delay;
 	sl_ns idle_grace; /* with SL_SUBMIT_GRACE */
 	uint32_t state;   /* enum sl_job_state */
 	uint64_t submitted_ms, started_ms, ended_ms;

@@ -63,6 +63,7 @@ static struct sl_msg_run as_run(const struct sl_msg_submit *submit)
 		.flags = submit->flags,
 		.longest_wait_ms = submit->longest_wait_ms,
 		.warm_after_ms = submit->warm_after_ms,
+		.detach_after_ms = submit->detach_after_ms,
 		.idle_grace_ms = submit->idle_grace_ms};
 
 	memcpy(run.name, submit->name, sizeof(run.name));
@@ -72,7 +73,8 @@ static struct sl_msg_run as_run(const struct sl_msg_submit *submit)
 
 #define FLAGS_ALL                                                                     \
 	(SL_RUN_ALL | SL_RUN_OBSERVE | SL_SUBMIT_PREEMPTIBLE | SL_SUBMIT_TERMINATES | \
-		SL_SUBMIT_TRY | SL_SUBMIT_NEVER_WARM | SL_SUBMIT_GRACE)
+		SL_SUBMIT_TRY | SL_SUBMIT_NEVER_WARM | SL_SUBMIT_NEVER_DETACH |       \
+		SL_SUBMIT_GRACE)
 
 static const char *mistake_in(const struct sl_msg_submit *submit)
 {
@@ -167,6 +169,7 @@ static void fill_row(struct sl_jobs *jobs, const struct sl_peer *peer,
 				      (int64_t)SL_PRIORITY_BIAS),
 		.wait_max = (sl_ns)submit->longest_wait_ms * SL_MS,
 		.warm_after = submit->warm_after_ms * SL_MS,
+		.detach_after = submit->detach_after_ms * SL_MS,
 		.idle_grace = submit->idle_grace_ms * SL_MS,
 		.state = SL_JOB_QUEUED,
 		.submitted_ms = sl_jobs_now_ms()};

@@ -8,10 +8,12 @@
 
 #include "daemon/clients/client.h"
 #include "daemon/clients/views.h"
+#include "daemon/control/parking.h"
 #include "daemon/jobs/jobs.h"
 #include "daemon/link/peer.h"
 #include "daemon/report/events.h"
 #include "daemon/state/workload.h"
+#include "daemon/swap/place.h"
 #include "daemon/swap/swap.h"
 #include "daemon/workloads/park.h"
 #include "daemon/workloads/probing.h"
@@ -144,6 +146,14 @@ void sl_actions_carry_out(void *context, const struct sl_action *action)
 	case SL_ACTION_RESTORE: sl_swap_restore(daemon, action); break;
 	case SL_ACTION_ABORT: sl_swap_abort(daemon, action); break;
 	case SL_ACTION_TRIM: sl_swap_trim(daemon, action); break;
+	case SL_ACTION_DETACHES:
+		sl_parking_idle(daemon, action->detaches.workload, false);
+		break;
+	case SL_ACTION_CALLS:
+		sl_parking_idle(daemon, action->calls.workload, true);
+		break;
+	case SL_ACTION_DETACH: sl_place_detach(daemon, action); break;
+	case SL_ACTION_ATTACH: sl_place_attach(daemon, action); break;
 	case SL_ACTION_STOP_STRANGER: sl_stopper_stranger(daemon, action); break;
 	case SL_ACTION_PROBE:
 		sl_probing_set(

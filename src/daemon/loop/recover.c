@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/step.h"
 #include "daemon/clients/client.h"
+#include "daemon/swap/place.h"
 #include "daemon/control/entry.h"
 #include "daemon/gpu/inventory.h"
 #include "daemon/jobs/jobs.h"
@@ -74,6 +75,7 @@ static void save_workload(const struct sl_daemon *daemon,
 	out->wait_max = workload->wait_max;
 	out->kill_at = workload->kill_at;
 	out->warm_after = workload->warm_after;
+	out->detach_after = workload->detach_after;
 	out->idle_grace = workload->idle_grace;
 	out->park = workload->park;
 	out->by_queue = sl_jobs_keeps_run(workload);
@@ -105,6 +107,7 @@ static void save_all(const struct sl_daemon *daemon, struct sl_journal *journal)
 				.pid = client->pid,
 				.swaps = client->swaps,
 				.start_ticks = client->start_ticks,
+				.away_bytes = client->away_bytes,
 			};
 		}
 	}
@@ -238,6 +241,7 @@ static void load_workload(struct sl_daemon *daemon, const struct sl_journal *jou
 	workload->wait_max = in->wait_max;
 	workload->kill_at = in->kill_at;
 	workload->warm_after = in->warm_after;
+	workload->detach_after = in->detach_after;
 	workload->idle_grace = in->idle_grace;
 	workload->park = in->park;
 	workload->by_queue = in->by_queue;
@@ -283,6 +287,7 @@ static void load_client(struct sl_daemon *daemon, const struct sl_journal_client
 		return;
 	client->swaps = in->swaps != 0;
 	sl_client_join(client, NULL);
+	sl_place_recovered(client, in->away_bytes);
 }
 
 /*

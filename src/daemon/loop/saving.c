@@ -13,6 +13,7 @@
 #include "daemon/loop/recover.h"
 #include "daemon/report/events.h"
 #include "daemon/state/commit.h"
+#include "daemon/swap/place.h"
 
 #define COMMIT_MOST_NS (5 * SL_MS)
 /* A failed write is tried again, even if nothing else changes. */
@@ -69,6 +70,7 @@ static void written(struct sl_daemon *daemon, int r)
 	daemon->commit.writing = false;
 	daemon->commit.done = daemon->commit.begun;
 	sl_jobs_written(daemon);
+	sl_place_written(daemon);
 	say(daemon, r);
 	sl_step(D_JOURNALLED);
 	while (!sl_list_is_empty(&daemon->commit.held_writing)) {

@@ -53,6 +53,7 @@
 #include "daemon/store/store.h"
 #include "daemon/swap/hostpool.h"
 #include "daemon/swap/hostpool_ahead.h"
+#include "daemon/swap/place.h"
 #include "daemon/swap/swap.h"
 #include "daemon/web/serving.h"
 #include "daemon/workloads/probing.h"
@@ -99,6 +100,7 @@ void sl_daemon_configure(struct sl_daemon *daemon)
 	event.config.turn_max = daemon->config.turn_max;
 	event.config.min_share_pm = daemon->config.min_share;
 	event.config.evict_drain = daemon->config.evict_drain;
+	event.config.detach = daemon->config.detach_contexts;
 	sl_drive(daemon, &event);
 	if (!sl_log_set_level_name(daemon->log_override ? daemon->log_override
 							: daemon->config.log_level.text))
@@ -345,6 +347,8 @@ static int open_parts(struct sl_daemon *daemon)
 	if (r >= 0)
 		r = sl_events_init(daemon);
 	if (r >= 0)
+		r = sl_place_open(daemon);
+	if (r >= 0)
 		r = sl_hostpool_open(daemon, "", sl_swap_host_ready);
 	return r < 0 ? r : sl_hostpool_ahead_open(daemon);
 }
@@ -369,9 +373,9 @@ static void set_up(struct sl_daemon *daemon, const struct sl_config *config,
 	const char *config_path, const char *log_override)
 {
 	struct sl_link *lists[] = {&daemon->workload_list, &daemon->dying,
-		&daemon->measuring, &daemon->commit.held, &daemon->commit.held_writing,
-		&daemon->dead_clients, &daemon->dead_workloads, &daemon->dead_processes,
-		&daemon->inbox};
+		&daemon->measuring, &daemon->placing, &daemon->commit.held,
+		&daemon->commit.held_writing, &daemon->dead_clients,
+		&daemon->dead_workloads, &daemon->dead_processes, &daemon->inbox};
 
 	*daemon = (struct sl_daemon){.up = &upcalls};
 	for (size_t i = 0; i < SL_ARRAY_LEN(lists); i++)
@@ -571,6 +575,7 @@ void sl_daemon_fini(struct sl_daemon *daemon)
 	sl_registry_close(daemon);
 	sl_resources_close(daemon);
 	sl_hostpool_close(daemon);
+	sl_place_close(daemon);
 	sl_share_fini(daemon);
 	sl_saving_close(daemon);
 	daemon->store_io = sd_event_source_disable_unref(daemon->store_io);

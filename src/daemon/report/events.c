@@ -233,7 +233,9 @@ struct sl_node_because sl_events_of_action(const struct sl_action *action)
 {
 	switch (action->type) {
 	case SL_ACTION_PARKED:
-		return (struct sl_node_because){.reason = SL_REASON_PARKED,
+		return (struct sl_node_because){
+			.reason = action->parked.returns ? SL_REASON_DETACHED_IDLE
+							 : SL_REASON_PARKED,
 			.workload = action->parked.workload,
 			.bytes = action->parked.bytes};
 	case SL_ACTION_RESUMED:

@@ -44,6 +44,7 @@ const char *sl_tell_residency(uint32_t residency)
 		[SL_WIRE_RESUMING] = "resuming",
 		[SL_WIRE_PARTIAL] = "partial",
 		[SL_WIRE_PARKING] = "parking",
+		[SL_WIRE_DETACHED] = "detached",
 	};
 
 	return residency < SL_WIRE_RESIDENCIES ? names[residency] : "?";

@@ -70,6 +70,18 @@ struct sl_client_order {
 	sl_ns sent; /* to the client */
 };
 
+/* The open DETACH or ATTACH of a client; place.c. */
+struct sl_client_place {
+	uint64_t order; /* 0: none */
+	bool back;
+	enum { SL_PLACE_SHUTS, SL_PLACE_SAVES, SL_PLACE_MOVES } state;
+	sl_ns since, drain;
+	struct sl_link link; /* sl_daemon.placing, until the journal is written */
+	uint64_t commit;
+	enum sl_swap_cause cause; /* set when it is over */
+	struct sl_letter over;
+};
+
 struct sl_client {
 	struct sl_link link;       /* workload->clients */
 	struct sl_link state_link; /* sl_daemon.dying or .measuring */
@@ -80,6 +92,7 @@ struct sl_client {
 	struct sl_process *process; /* NULL once dead */
 	struct sl_peer *peer;       /* NULL while not connected */
 	pid_t pid;
+	uid_t uid; /* of the process; before it connects, that of its workload */
 	uint64_t start_ticks;
 	enum sl_client_state state;
 	/* probing.c */
@@ -114,6 +127,10 @@ struct sl_client {
 	sl_ns host_not_before;           /* until then no file is made ahead of need */
 	sl_ns host_given_at;             /* when it got its last file; 0: never */
 	uint32_t host_making, host_next; /* files in the making; number of the last one */
+	/* place.c */
+	struct sl_client_place place;
+	/* It is away, or may be: the most of its contexts on one GPU. 0: it is there. */
+	uint64_t away_bytes;
 	/* ipc.c */
 	struct sl_link offers;
 	uid_t ipc_uid;               /* user of the passed descriptors */

@@ -38,6 +38,7 @@ struct sl_daemon;
 struct sl_error;
 struct sl_events;
 struct sl_history;
+struct sl_away;
 struct sl_hostpool;
 struct sl_inside_door;
 struct sl_ipc;
@@ -153,6 +154,7 @@ struct sl_daemon {
 	struct sl_map processes, workloads, clients;
 	struct sl_link workload_list;
 	struct sl_link dying;     /* clients: state_link */
+	struct sl_link placing;   /* clients: place.link */
 	struct sl_link measuring; /* clients that wait for an answer to MEASURE */
 	struct sl_link dead_clients, dead_workloads, dead_processes;
 	uint64_t next_workload; /* of jobs, too: a number means one thing */
@@ -183,6 +185,8 @@ struct sl_daemon {
 	sd_event_source *store_io;
 
 	/* State of modules; NULL until opened. */
+	struct sl_away *away;
+	sd_event_source *place_timer;
 	struct sl_events *events;
 	struct sl_history *history; /* NULL: no history is written */
 	struct sl_hostpool *hostpool;

@@ -12,6 +12,7 @@
 #include "base/amount.h"
 #include "base/clock.h"
 #include "base/list.h"
+#include "daemon/state/drive.h"
 #include "daemon/state/gpu.h"
 #include "daemon/store/journal.h"
 #include "policy/node.h"
@@ -23,6 +24,7 @@ struct sl_process;
 
 struct sl_workload {
 	struct sl_link link; /* sl_daemon.workload_list, by id */
+	struct sl_daemon *daemon;
 	uint64_t id;
 	uint8_t token[SL_WIRE_TOKEN_BYTES];
 	uid_t uid;
@@ -39,11 +41,14 @@ struct sl_workload {
 	uint64_t
 		former_limit_bytes; /* an earlier, larger one that its memory may be of; 0: none */
 	int32_t priority;
-	uint32_t flags;   /* SL_WORKLOAD_* */
-	sl_ns wait_max;   /* its own longest wait; 0: the configured one */
-	sl_ns warm_after; /* 0: never */
-	sl_ns idle_grace; /* 0: moves for bursts as soon as it is proven idle */
+	uint32_t flags;     /* SL_WORKLOAD_* */
+	sl_ns wait_max;     /* its own longest wait; 0: the configured one */
+	sl_ns warm_after;   /* 0: never */
+	sl_ns detach_after; /* 0: never */
+	sl_ns idle_grace;   /* 0: moves for bursts as soon as it is proven idle */
 	enum sl_park_state park;
+	struct sl_letter idle; /* parking.c */
+	bool calls;            /* what the letter is about: it calls, or it is to leave */
 	struct sl_moved moved[SL_NODE_GPUS_MAX]; /* by ordinal */
 	/* The user who asked to stop it, plus 1, as {user} travels; 0: unknown after a restart. */
 	uint64_t stop_asker;

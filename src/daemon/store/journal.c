@@ -100,6 +100,7 @@ static const struct sl_field workload_fields[] = {
 	WORKLOAD(U32, flags, SL_WORKLOAD_FLAGS),
 	WORKLOAD(U64, wait_max, 0),
 	WORKLOAD(U64, warm_after, 0),
+	WORKLOAD(U64, detach_after, 0),
 	WORKLOAD(U64, idle_grace, 0),
 	WORKLOAD(U32, park, SL_PARK_STATES - 1),
 	WORKLOAD(U32, by_queue, 1),
@@ -116,6 +117,7 @@ static const struct sl_field client_fields[] = {
 	CLIENT(I32, pid, INT32_MAX),
 	CLIENT(U32, swaps, 1),
 	CLIENT(U64, start_ticks, 0),
+	CLIENT(U64, away_bytes, 0),
 };
 
 #define TABLE(kind, list) [SL_KIND_##kind] = {list, SL_ARRAY_LEN(list)}

@@ -15,7 +15,13 @@
 #include "wire/wire.h"
 
 /* RESUMING: resumed, but its request is not claimed again yet. */
-enum sl_park_state { SL_PARK_NOT = 0, SL_PARK_PARKED, SL_PARK_RESUMING, SL_PARK_STATES };
+enum sl_park_state {
+	SL_PARK_NOT = 0,
+	SL_PARK_PARKED,
+	SL_PARK_RESUMING,
+	SL_PARK_DETACHED,
+	SL_PARK_STATES
+};
 
 struct sl_journal_gpu {
 	uint8_t uuid[SL_WIRE_UUID_BYTES];
@@ -34,14 +40,15 @@ struct sl_journal_workload {
 	struct sl_amount request, limit;
 	uint64_t request_bytes, limit_bytes, born;
 	int32_t priority;
-	uint32_t flags;      /* SL_WORKLOAD_* */
-	uint64_t wait_max;   /* nanoseconds; 0: the configured one */
-	uint64_t warm_after; /* nanoseconds; 0: never */
-	uint64_t idle_grace; /* nanoseconds; 0: none */
-	uint32_t park;       /* enum sl_park_state */
-	uint32_t by_queue;   /* `sluice run`: parked for others; resumes by itself */
-	uint32_t leaving;    /* likewise, but not all of it had reached the host */
-	uint64_t kill_at;    /* when it is killed; 0: not being stopped */
+	uint32_t flags;        /* SL_WORKLOAD_* */
+	uint64_t wait_max;     /* nanoseconds; 0: the configured one */
+	uint64_t warm_after;   /* nanoseconds; 0: never */
+	uint64_t detach_after; /* nanoseconds; 0: never */
+	uint64_t idle_grace;   /* nanoseconds; 0: none */
+	uint32_t park;         /* enum sl_park_state */
+	uint32_t by_queue;     /* `sluice run`: parked for others; resumes by itself */
+	uint32_t leaving;      /* likewise, but not all of it had reached the host */
+	uint64_t kill_at;      /* when it is killed; 0: not being stopped */
 	/* An earlier, larger limit, which its memory may still reach; 0: none. */
 	uint64_t former_limit_bytes;
 	uint32_t gpu_count;
@@ -53,6 +60,7 @@ struct sl_journal_client {
 	int32_t pid;
 	uint32_t swaps; /* known to the policy */
 	uint64_t start_ticks;
+	uint64_t away_bytes; /* it is off its GPUs, or may be; 0: it is there */
 };
 
 struct sl_journal {

@@ -47,7 +47,7 @@ static bool fill_set(
 	struct sl_page_request *request, struct sl_msg_set *set, enum MHD_Result *r)
 {
 	struct sl_amount request_of, limit;
-	int64_t priority, wait, warm, grace;
+	int64_t priority, wait, warm, detach, grace;
 
 	if (!sl_page_amount(request, "request", &request_of, r) ||
 		!sl_page_amount(request, "limit", &limit, r) ||
@@ -56,6 +56,8 @@ static bool fill_set(
 		!sl_page_integer(
 			request, "longest_wait_ms", 1, UINT32_MAX, 0, &wait, r) ||
 		!sl_page_integer(request, "warm_after_ms", 0, INT64_MAX, -1, &warm, r) ||
+		!sl_page_integer(
+			request, "detach_after_ms", 0, INT64_MAX, -1, &detach, r) ||
 		!sl_page_integer(request, "idle_grace_ms", 0, INT64_MAX, -1, &grace, r))
 		return false;
 	set->request_kind = request_of.kind;
@@ -65,12 +67,13 @@ static bool fill_set(
 	set->priority_biased = (uint32_t)(priority + (int64_t)SL_PRIORITY_BIAS);
 	set->longest_wait_ms = (uint32_t)wait;
 	set->warm_after_ms = (uint64_t)warm;
+	set->detach_after_ms = (uint64_t)detach;
 	set->idle_grace_ms = (uint64_t)grace;
 	set->which = (request_of.kind ? SL_SET_REQUEST : 0) |
 		     (limit.kind ? SL_SET_LIMIT : 0) |
 		     (sl_page_has(request, "priority") ? SL_SET_PRIORITY : 0) |
 		     (wait ? SL_SET_WAIT : 0) | (warm >= 0 ? SL_SET_WARM : 0) |
-		     (grace >= 0 ? SL_SET_GRACE : 0);
+		     (detach >= 0 ? SL_SET_DETACH : 0) | (grace >= 0 ? SL_SET_GRACE : 0);
 	return true;
 }
 
@@ -88,7 +91,8 @@ static json_t *set_json(const struct sl_msg_set_reply *reply)
 enum MHD_Result sl_page_set(struct sl_page_request *request)
 {
 	static const char *const keys[] = {"request", "limit", "priority",
-		"longest_wait_ms", "warm_after_ms", "idle_grace_ms", NULL};
+		"longest_wait_ms", "warm_after_ms", "detach_after_ms", "idle_grace_ms",
+		NULL};
 	union sl_msg msg, answer = {0};
 	enum MHD_Result r = MHD_NO;
 	uint64_t id;
@@ -102,7 +106,8 @@ enum MHD_Result sl_page_set(struct sl_page_request *request)
 		return sl_page_refuse(request, 400,
 			"nothing that can be set was named; give request, limit, "
 			"priority, "
-			"longest_wait_ms, warm_after_ms or idle_grace_ms");
+			"longest_wait_ms, warm_after_ms, detach_after_ms or "
+			"idle_grace_ms");
 	if (!ask(request, &msg, SL_MSG_SET_REPLY, &answer, &r))
 		return r;
 	if (!answer.set_reply.ok)

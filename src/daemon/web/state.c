@@ -117,6 +117,7 @@ static void put_residency(
 	put(draft, workload, "turn_left_ms", number(row->turn_left_ms));
 	put(draft, workload, "waited_ms", number(row->waited_ms));
 	put(draft, workload, "warm_after_ms", number(row->warm_after_ms));
+	put(draft, workload, "detach_after_ms", number(row->detach_after_ms));
 	put(draft, workload, "idle_grace_ms", number(row->idle_grace_ms));
 	put(draft, workload, "host_bytes", number(row->host_bytes));
 }

@@ -27,28 +27,34 @@ bool sl_park_propose(struct sl_daemon *daemon, struct sl_workload *workload,
 	return false;
 }
 
-static struct sl_event event_of(const struct sl_workload *workload, bool parked)
+static struct sl_event event_of(const struct sl_workload *workload, enum sl_park_state to)
 {
 	struct sl_event event = {0};
 
-	if (parked) {
-		event.type = SL_EVENT_WORKLOAD_PARK;
-		event.workload_park.workload = workload->id;
-	} else {
+	if (to == SL_PARK_RESUMING) {
 		event.type = SL_EVENT_WORKLOAD_RESUME;
 		event.workload_resume.workload = workload->id;
+	} else {
+		event.type = SL_EVENT_WORKLOAD_PARK;
+		event.workload_park.workload = workload->id;
+		event.workload_park.returns = to == SL_PARK_DETACHED;
 	}
 	return event;
 }
 
-bool sl_park_workload(struct sl_daemon *daemon, struct sl_workload *workload, bool parked,
-	struct sl_error *text)
+bool sl_park_is_put_away(const struct sl_workload *workload)
 {
-	struct sl_event event = event_of(workload, parked);
+	return workload->park == SL_PARK_PARKED || workload->park == SL_PARK_DETACHED;
+}
+
+bool sl_park_workload(struct sl_daemon *daemon, struct sl_workload *workload,
+	enum sl_park_state to, struct sl_error *text)
+{
+	struct sl_event event = event_of(workload, to);
 	enum sl_park_state before = workload->park;
 
 	/* Set before the proposal, because RESUMED may come within it. */
-	workload->park = parked ? SL_PARK_PARKED : SL_PARK_RESUMING;
+	workload->park = to;
 	if (sl_park_propose(daemon, workload, &event, text)) {
 		sl_commit_soon(daemon);
 		return true;
@@ -81,7 +87,8 @@ void sl_park_resumed(struct sl_daemon *daemon, uint64_t id)
 
 void sl_park_again(struct sl_daemon *daemon, struct sl_workload *workload)
 {
-	struct sl_event park = event_of(workload, true);
+	struct sl_event park = event_of(workload,
+		workload->park == SL_PARK_DETACHED ? SL_PARK_DETACHED : SL_PARK_PARKED);
 
 	if (workload->park == SL_PARK_NOT)
 		return;
@@ -91,7 +98,7 @@ void sl_park_again(struct sl_daemon *daemon, struct sl_workload *workload)
 
 void sl_park_resume_again(struct sl_daemon *daemon, struct sl_workload *workload)
 {
-	struct sl_event resume = event_of(workload, false);
+	struct sl_event resume = event_of(workload, SL_PARK_RESUMING);
 
 	if (workload->park == SL_PARK_RESUMING)
 		sl_drive(daemon, &resume);

@@ -9,9 +9,12 @@
 /* Proposes a change of the workload to the policy. False: refused, and text says why. */
 SL_MUST_CHECK bool sl_park_propose(struct sl_daemon *daemon, struct sl_workload *workload,
 	const struct sl_event *event, struct sl_error *text);
-/* Parks or resumes a workload. False: refused, and text says why. */
+/* Parks, detaches (parks until its next call) or resumes a workload: `to` is PARKED, DETACHED or
+ * RESUMING. False: refused, and text says why. */
 SL_MUST_CHECK bool sl_park_workload(struct sl_daemon *daemon,
-	struct sl_workload *workload, bool parked, struct sl_error *text);
+	struct sl_workload *workload, enum sl_park_state to, struct sl_error *text);
+/* It is parked or detached, and not being resumed. */
+SL_MUST_CHECK bool sl_park_is_put_away(const struct sl_workload *workload);
 /* Is it parked, with all its movable memory on the host? */
 SL_MUST_CHECK bool sl_park_is_done(
 	const struct sl_daemon *daemon, const struct sl_workload *workload);

@@ -36,9 +36,11 @@ struct sl_workload *sl_workload_new(struct sl_daemon *daemon, uint64_t id)
 		free(workload);
 		return NULL;
 	}
+	workload->daemon = daemon;
 	workload->id = id;
 	workload->born = sl_clock_now();
 	sl_list_init(&workload->root_link);
+	sl_list_init(&workload->idle.link);
 	sl_list_init(&workload->clients);
 	sl_list_init(&workload->view_link);
 	sl_list_init(&workload->grave);
@@ -128,6 +130,7 @@ struct sl_event sl_workload_event(
 	event.workload_add.flags = workload->flags;
 	event.workload_add.wait_max = workload->wait_max;
 	event.workload_add.warm_after = workload->warm_after;
+	event.workload_add.detach_after = workload->detach_after;
 	event.workload_add.idle_grace = workload->idle_grace;
 	return event;
 }
@@ -382,7 +385,11 @@ int sl_workload_ordinal(const struct sl_workload *workload, uint32_t gpu)
 void sl_workload_bury(struct sl_daemon *daemon)
 {
 	sl_list_foreach_safe (link, &daemon->dead_workloads) {
+		struct sl_workload *workload =
+			SL_LIST_ENTRY(link, struct sl_workload, grave);
+
 		sl_list_unlink(link);
-		free(SL_LIST_ENTRY(link, struct sl_workload, grave));
+		sl_list_unlink(&workload->idle.link);
+		free(workload);
 	}
 }

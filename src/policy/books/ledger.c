@@ -97,6 +97,7 @@ static void cell_add(struct sl_ledger_cell *cell, const struct sl_ledger_cell *a
 	cell->granted_bytes += add->granted_bytes;
 	cell->hidden_bytes += add->hidden_bytes;
 	cell->paid_bytes += add->paid_bytes;
+	cell->away_bytes += add->away_bytes;
 	cell->held_bytes += add->held_bytes;
 	cell->holding_bytes += add->holding_bytes;
 	cell->dying_bytes += add->dying_bytes;
@@ -111,6 +112,7 @@ static void cell_subtract(struct sl_ledger_cell *cell, const struct sl_ledger_ce
 	cell->granted_bytes -= less->granted_bytes;
 	cell->hidden_bytes -= less->hidden_bytes;
 	cell->paid_bytes -= less->paid_bytes;
+	cell->away_bytes -= less->away_bytes;
 	cell->held_bytes -= less->held_bytes;
 	cell->holding_bytes -= less->holding_bytes;
 	cell->dying_bytes -= less->dying_bytes;
@@ -337,6 +339,12 @@ uint64_t sl_ledger_reserve_room(const struct sl_ledger *ledger, uint32_t gpu)
 	return room_for(ledger, &(struct sl_ledger_cell){0}, gpu);
 }
 
+uint64_t sl_ledger_entry(
+	const struct sl_ledger *ledger, const struct sl_ledger_cell *cell, uint32_t gpu)
+{
+	return sl_sub_sat(cell->away_bytes, sl_ledger_reserve_room(ledger, gpu));
+}
+
 uint64_t sl_ledger_measured(const struct sl_ledger_cell *cell)
 {
 	return cell->hidden_bytes + cell->paid_bytes;
@@ -351,6 +359,15 @@ void sl_ledger_set_hidden(struct sl_ledger *ledger, struct sl_ledger_holding *ho
 	to.paid_bytes = SL_MUTANT(
 		RESERVE_PAYS_NOTHING, sl_min_u64(bytes, room_for(ledger, &to, gpu)), 0);
 	to.hidden_bytes = bytes - to.paid_bytes;
+	set_cell(ledger, holding, gpu, to);
+}
+
+void sl_ledger_set_away(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
+	uint32_t gpu, uint64_t bytes)
+{
+	struct sl_ledger_cell to = holding->cell[gpu];
+
+	to.away_bytes = clamp(bytes);
 	set_cell(ledger, holding, gpu, to);
 }
 
@@ -470,6 +487,7 @@ static int cells_differ(const struct sl_ledger_cell *kept,
 		       err) ||
 	       differs(kept->hidden_bytes, counted->hidden_bytes, "hidden", gpu, err) ||
 	       differs(kept->paid_bytes, counted->paid_bytes, "paid", gpu, err) ||
+	       differs(kept->away_bytes, counted->away_bytes, "away", gpu, err) ||
 	       differs(kept->held_bytes, counted->held_bytes, "held", gpu, err) ||
 	       differs(kept->holding_bytes, counted->holding_bytes, "about to be held",
 		       gpu, err) ||

@@ -19,6 +19,9 @@
  *   fixed(w)    hidden + held; held is the part of backing that must not be evicted
  *   claims      sum over workloads of max(request, fixed); I1: claims <= shareable
  *
+ * What a process had measured when it left its GPUs is away there. What the reserve has no room to
+ * pay of that is its entry.
+ *
  * fixed is part of here. Where I1 holds, every promise can be kept by taking back what is above
  * requests and not fixed. So there overlap (below) is at most dying + the sum over workloads of
  * max(0, here - max(request, fixed)).
@@ -44,6 +47,8 @@ struct sl_ledger_cell {
 	uint64_t hidden_bytes;
 	/* Measured, too; paid by the reserve, so it counts nowhere else */
 	uint64_t paid_bytes;
+	uint64_t
+		away_bytes; /* was measured when its process left the GPUs, contexts included */
 	uint64_t held_bytes;    /* of backing: must not be evicted */
 	uint64_t holding_bytes; /* of backing and granted: will be held once committed */
 	uint64_t dying_bytes;   /* of dead clients, until the device shows them gone */
@@ -122,6 +127,9 @@ void sl_ledger_set_backing(struct sl_ledger *ledger, struct sl_ledger_holding *h
  * has room for, and keeps paying these while they are measured. */
 void sl_ledger_set_hidden(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
 	uint32_t gpu, uint64_t bytes);
+/* Sets what it had there when its process left the GPUs; 0: it is there. Counts nowhere else. */
+void sl_ledger_set_away(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
+	uint32_t gpu, uint64_t bytes);
 /* Sets how much of its backing is on the host, clamped to backing, also when that shrinks. */
 void sl_ledger_set_evicted(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
 	uint32_t gpu, uint64_t bytes);
@@ -150,6 +158,9 @@ uint64_t sl_ledger_free_bytes(const struct sl_ledger *ledger, uint32_t gpu);
 uint64_t sl_ledger_overlap(const struct sl_ledger *ledger, uint32_t gpu);
 /* What the reserve can still pay. */
 uint64_t sl_ledger_reserve_room(const struct sl_ledger *ledger, uint32_t gpu);
+/* Of its away bytes, what the reserve has no room to pay now. */
+uint64_t sl_ledger_entry(
+	const struct sl_ledger *ledger, const struct sl_ledger_cell *cell, uint32_t gpu);
 /* hidden + paid. */
 uint64_t sl_ledger_measured(const struct sl_ledger_cell *cell);
 /* The measured state breaks I1. More resident than shareable is not enough for that: contexts may

@@ -189,7 +189,7 @@ static bool name_silent(const struct sl_node *node, const struct sl_node_claim *
 	if (!most || all < claim->room.lacks_bytes)
 		return false;
 	because->gpu = gpu;
-	because->bytes = sl_node_missing(&claim->client->holding.cell[gpu]);
+	because->bytes = sl_node_missing(node, claim->client, gpu);
 	because->client = most->index.id;
 	because->other = most->workload->index.id;
 	because->other_bytes = sl_ledger_live(&most->holding.cell[gpu]);
@@ -236,7 +236,8 @@ static bool name_first(const struct sl_node *node, const struct sl_node_claim *o
 		const struct sl_node_claim *claim = plan->order[i];
 
 		if (claim->is_over || !(claim->gpus & own->gpus) ||
-			(claim->has_seat && !sl_node_set_aside(claim, because->gpu)))
+			(claim->has_seat &&
+				!sl_node_set_aside(node, claim, because->gpu)))
 			continue;
 		because->other = claim->client->workload->index.id;
 		because->other_bytes = 0;
@@ -307,7 +308,7 @@ struct sl_node_because sl_node_away_because(
 	struct sl_node_because because = {.workload = client->workload->index.id,
 		.client = client->index.id,
 		.span = wanted ? node->now - wanted : 0};
-	bool comes = client->order.id && client->order.kind == SL_NODE_RESTORE;
+	bool comes = sl_node_is_returning(client);
 
 	for (uint32_t left = client->holding.touched; left && !because.bytes;
 		left &= left - 1) {
@@ -317,8 +318,10 @@ struct sl_node_because sl_node_away_because(
 		cell = &client->holding.cell[because.gpu];
 		because.bytes = cell->evicted_bytes + cell->leaving_bytes;
 	}
-	if (client->workload->stage == SL_NODE_PARKED) {
-		because.reason = SL_REASON_PARKED_WAITS;
+	if (sl_node_is_put_away(client->workload)) {
+		because.reason = client->workload->stage == SL_NODE_PARKED
+					 ? SL_REASON_PARKED_WAITS
+					 : SL_REASON_DETACHED_WAITS;
 	} else if (client->condition != SL_CONDITION_RUNNING &&
 		   (comes || !client->order.id)) {
 		because.reason = comes || client->seat == SL_NODE_COMING

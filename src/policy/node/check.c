@@ -64,6 +64,8 @@ static int check_order(const struct sl_node_client *client, struct sl_error *err
 		const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
 		bool leaves = order->id && !comes && order->gpu == gpu;
 
+		right &= !cell->away_bytes || !sl_ledger_measured(cell);
+		right &= !sl_node_is_travelling(client) || !cell->leaving_bytes;
 		right &= cell->evicted_bytes <= cell->backing_bytes;
 		right &= cell->returning_bytes <= (comes ? cell->evicted_bytes : 0);
 		right &= leaves || !cell->leaving_bytes;

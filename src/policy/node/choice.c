@@ -14,7 +14,7 @@ static struct sl_room_share share_of(
 
 	if (client->look->stays || node->gpu[gpu].lost || !client->look->sits)
 		return share;
-	share.away_bytes = sl_node_missing(&client->holding.cell[gpu]);
+	share.away_bytes = sl_node_missing(node, client, gpu);
 	share.seats_bytes = share.rest_bytes + share.away_bytes;
 	share.rest_bytes = 0;
 	return share;
@@ -49,7 +49,7 @@ static bool is_there_room(const struct sl_node_choice *choice)
 {
 	const struct sl_node_claim *claim = choice->claim;
 	const struct sl_room_gpu *room = &choice->plan->now.gpu[choice->gpu];
-	uint64_t lacks = sl_node_missing(&claim->client->holding.cell[choice->gpu]);
+	uint64_t lacks = sl_node_missing(choice->step->node, claim->client, choice->gpu);
 
 	if (claim->demand && claim->demand->gpu == choice->gpu)
 		lacks += claim->demand->bytes;
@@ -246,18 +246,27 @@ static bool choose_on(struct sl_node_choice *choice, bool stuck)
 	return taken;
 }
 
-uint32_t sl_node_lacking_gpus(const struct sl_node_claim *claim)
+/* Where the reserve pays for its contexts, a process that is away lacks nothing. */
+uint32_t sl_node_lacking_gpus(
+	const struct sl_node *node, const struct sl_node_claim *claim)
 {
-	return sl_node_away_gpus(claim->client) |
-	       (claim->demand ? 1u << claim->demand->gpu : 0);
+	const struct sl_node_client *client = claim->client;
+	uint32_t gpus = claim->demand ? 1u << claim->demand->gpu : 0;
+
+	sl_each_gpu (gpu, client->look->gpus) {
+		if (sl_node_missing(node, client, gpu) >
+			client->holding.cell[gpu].leaving_bytes)
+			gpus |= 1u << gpu;
+	}
+	return gpus;
 }
 
 bool sl_node_choose(struct sl_node_choice *choice, bool stuck)
 {
 	bool suffices = true;
 
-	for (uint32_t left = sl_node_lacking_gpus(choice->claim); left && suffices;
-		left &= left - 1) {
+	for (uint32_t left = sl_node_lacking_gpus(choice->step->node, choice->claim);
+		left && suffices; left &= left - 1) {
 		choice->gpu = (uint32_t)__builtin_ctz(left);
 		choice->on_all = !(left & (left - 1));
 		choice->given_bytes = stuck && choice->claim->demand ? given(choice) : 0;

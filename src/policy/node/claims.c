@@ -7,10 +7,13 @@
 
 #include "policy/node/plan.h"
 
-static bool has_claims(const struct sl_node_client *client)
+static bool has_claims(const struct sl_node *node, const struct sl_node_client *client)
 {
 	/* A client that cannot come back has no use for room. */
-	if (!client->look->is_whole && !client->look->answers)
+	if (!client->look->is_whole &&
+		!(client->look->answers &&
+			SL_MUTANT(ATTACH_KEEPS_ROOM, sl_node_may_attach(node, client),
+				true)))
 		return false;
 	return client->stage != SL_NODE_EXPECTED && !client->look->coming &&
 	       !sl_node_is_told_to_end(client) && !sl_node_is_parked(client->workload) &&
@@ -58,7 +61,7 @@ static bool is_covered(const struct sl_node *node, const struct sl_node_claim *c
 	const struct sl_node_client *client = claim->client;
 
 	sl_each_gpu (gpu, claim->gpus) {
-		uint64_t lacks = sl_node_missing(&client->holding.cell[gpu]);
+		uint64_t lacks = sl_node_missing(node, client, gpu);
 		uint64_t comes = sl_ledger_free_bytes(&node->ledger, gpu) +
 				 node->plan->leaving_bytes[gpu];
 
@@ -121,7 +124,7 @@ static void fill(struct sl_node_step *step, struct sl_node_claim *claim)
 		.backs_off = sl_node_must_wait(client, step->now) ||
 			     (demand && step->now < demand->back_off.until),
 		.served = client->seat == SL_NODE_SERVED,
-		.overdue_seat = client->overdue,
+		.overdue_seat = client->told & SL_NODE_OVERDUE,
 		.stalls = demand && !(demand->flags & SL_NODE_DEMAND_SEATED) &&
 			  is_stalled(client),
 		.priority = workload->priority,
@@ -209,7 +212,7 @@ void sl_node_list_claims(struct sl_node_step *step, struct sl_node_workload *wor
 	bool grace = has_grace(step, workload);
 
 	sl_node_each_client_of (client, workload) {
-		if (client->stage == SL_NODE_DYING || !has_claims(client))
+		if (client->stage == SL_NODE_DYING || !has_claims(node, client))
 			continue;
 		if (client->look->gpus && runs(client))
 			client->look->body = add(node, client, SL_RANK_BODY);

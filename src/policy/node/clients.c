@@ -50,7 +50,8 @@ void sl_node_tell_view(struct sl_node_step *step, const struct sl_node_workload 
 bool sl_node_is_out(const struct sl_node_client *client)
 {
 	sl_each_gpu (gpu, client->holding.touched) {
-		if (client->holding.cell[gpu].evicted_bytes)
+		if (client->holding.cell[gpu].evicted_bytes ||
+			client->holding.cell[gpu].away_bytes)
 			return true;
 	}
 	return false;
@@ -167,6 +168,7 @@ void sl_node_on_client_reported(struct sl_node_step *step, const struct sl_event
 	if (client->seat == SL_NODE_COMING && sl_node_is_out(client))
 		client->seat = SL_NODE_UNSEATED;
 	client->stage = SL_NODE_LIVES;
+	client->told &= ~SL_NODE_UNHEARD;
 	step->plans = true;
 }
 
@@ -326,7 +328,11 @@ void sl_node_on_hidden(struct sl_node_step *step, const struct sl_event *event)
 	uint32_t gpu = event->hidden.gpu;
 	struct sl_node_client *client = living_on(step, event->hidden.client, gpu);
 
+	/* Samples of a process that is away, or on its way, may be older than that. */
 	if (!client ||
+		SL_MUTANT(OLD_SAMPLE_COUNTS,
+			sl_node_is_detached(client) || sl_node_is_travelling(client),
+			false) ||
 		event->hidden.bytes == sl_ledger_measured(&client->holding.cell[gpu]))
 		return;
 	sl_ledger_set_hidden(&node->ledger, &client->holding, gpu, event->hidden.bytes);

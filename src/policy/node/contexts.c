@@ -70,6 +70,16 @@ static bool is_making(const struct sl_node_client *client, uint32_t gpu)
 	return false;
 }
 
+/* Its contexts were given up, too: they come back only where the reserve has room. */
+static bool has_left(const struct sl_node_workload *workload)
+{
+	sl_node_each_client_of (client, workload) {
+		if (sl_node_is_detached(client))
+			return sl_node_is_parked(workload);
+	}
+	return false;
+}
+
 /* Contexts still to come there: one for each admitted workload without any, except `but`, and those
  * granted to further processes of any workload. */
 static uint32_t to_come(
@@ -81,7 +91,7 @@ static uint32_t to_come(
 		bool has = has_context(workload->account.cell, gpu);
 
 		count += workload != but && (workload->account.gpu_mask >> gpu & 1) &&
-			 !has;
+			 !has && !has_left(workload);
 		sl_node_each_client_of (client, workload)
 			count += (workload == but || has) && is_making(client, gpu);
 	}

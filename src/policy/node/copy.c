@@ -21,9 +21,13 @@ uint64_t sl_node_back(const struct sl_ledger_cell *cell)
 	return movable(cell) + cell->returning_bytes;
 }
 
-uint64_t sl_node_missing(const struct sl_ledger_cell *cell)
+uint64_t sl_node_missing(
+	const struct sl_node *node, const struct sl_node_client *client, uint32_t gpu)
 {
-	return cell->evicted_bytes + cell->leaving_bytes - cell->returning_bytes;
+	const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
+
+	return cell->evicted_bytes + cell->leaving_bytes - cell->returning_bytes +
+	       sl_ledger_entry(&node->ledger, cell, gpu);
 }
 
 uint32_t sl_node_away_gpus(const struct sl_node_client *client)
@@ -33,7 +37,7 @@ uint32_t sl_node_away_gpus(const struct sl_node_client *client)
 	sl_each_gpu (gpu, client->look->gpus) {
 		const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
 
-		if (cell->evicted_bytes > cell->returning_bytes)
+		if (cell->evicted_bytes > cell->returning_bytes || cell->away_bytes)
 			gpus |= 1u << gpu;
 	}
 	return gpus;
@@ -110,9 +114,10 @@ static void look_at(struct sl_node_step *step, struct sl_node_client *client)
 	*look = (struct sl_node_look){.is_whole = !sl_node_is_out(client)};
 	look->answers = sl_node_answers(node, client, step->now);
 	sl_each_gpu (gpu, client->holding.touched) {
-		uint64_t bytes = movable(&client->holding.cell[gpu]);
+		const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
+		uint64_t bytes = movable(cell);
 
-		if (!bytes && !client->holding.cell[gpu].returning_bytes)
+		if (!bytes && !cell->returning_bytes && !cell->away_bytes)
 			continue;
 		look->gpus |= 1u << gpu;
 		look->cost += sl_node_cost_out(node, gpu, bytes) +
@@ -234,27 +239,41 @@ static void begin_room(const struct sl_node *node, struct sl_room *room, bool ba
 	}
 }
 
-/* Its last process to become idle decides. */
-static bool is_warm(struct sl_node_step *step, const struct sl_node_workload *workload)
+/* Something of it can leave: memory, or its contexts if these are to leave, too. */
+static bool has_on_gpus(const struct sl_node_client *client, bool contexts)
 {
-	bool proven = true;
+	if (client->stage == SL_NODE_DYING)
+		return false;
+	if (client->look->gpus || sl_node_has_memory(client))
+		return true;
+	sl_each_gpu (gpu, contexts ? client->holding.touched : 0) {
+		if (sl_ledger_measured(&client->holding.cell[gpu]))
+			return true;
+	}
+	return false;
+}
 
-	if (!workload->warm_after || workload->stage != SL_NODE_RUNS ||
-		sl_node_is_removed(workload) || workload->flags & SL_WORKLOAD_NO_SWAP ||
+/* Proven idle for `after`; its last process to become idle decides. */
+static bool is_idle_for(struct sl_node_step *step,
+	const struct sl_node_workload *workload, sl_ns after, bool contexts)
+{
+	bool proven = true, has = false;
+
+	if (!after || workload->stage != SL_NODE_RUNS || sl_node_is_removed(workload) ||
+		workload->flags & SL_WORKLOAD_NO_SWAP ||
 		!step->node->config.config.pool_bytes)
 		return false;
 	sl_node_each_client_of (client, workload) {
-		if (client->stage == SL_NODE_DYING ||
-			(!client->look->gpus && !sl_node_has_memory(client)))
+		if (!has_on_gpus(client, contexts))
 			continue;
 		if (client->wants_since || !sl_list_is_empty(&client->demands) ||
-			!is_quiet_for(step, client,
-				SL_MUTANT(WARM_TOO_EARLY, workload->warm_after, 1)))
+			!is_quiet_for(step, client, after))
 			return false;
 		client->look->proves |= !client->proven;
 		proven &= client->proven;
+		has = true;
 	}
-	return proven;
+	return proven && has;
 }
 
 static size_t size_for(uint32_t gpus)
@@ -328,7 +347,11 @@ static void sum_up(
 		add_now(step, client);
 		add_lasting(step, client);
 	}
-	sums->is_warm = is_warm(step, workload);
+	sums->is_left = is_idle_for(
+		step, workload, workload->detach_after, step->node->config.config.detach);
+	sums->is_warm = is_idle_for(step, workload,
+		SL_MUTANT(WARM_TOO_EARLY, workload->warm_after, !!workload->warm_after),
+		false);
 	memcpy(&sums->lasts_bursts, &sums->lasts, size_for(node->plan->now.gpus));
 	sl_room_load(&node->plan->now, &sums->now);
 	sl_room_load(&node->plan->lasts, &sums->lasts);

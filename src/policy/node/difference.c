@@ -35,7 +35,9 @@ static void set_aside(
 		const struct sl_ledger_cell *cell = &claim->client->holding.cell[gpu];
 
 		/* Leaving bytes are still there: they bring their room with them. */
-		take(move, claim, gpu, cell->evicted_bytes - cell->returning_bytes);
+		take(move, claim, gpu,
+			sl_node_missing(move->step->node, claim->client, gpu) -
+				cell->leaving_bytes);
 	}
 	if (demand)
 		take(move, claim, claim->demand->gpu, claim->demand->bytes);
@@ -51,11 +53,11 @@ static bool can_come(
 
 	sl_each_gpu (gpu, client->look->gpus) {
 		const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
+		uint64_t lacks = sl_node_missing(move->step->node, client, gpu);
 
-		if ((int64_t)sl_node_missing(cell) > move->avail[gpu] &&
-			sl_node_missing(cell))
+		if (lacks && (int64_t)lacks > move->avail[gpu])
 			return false;
-		if (!cell->evicted_bytes || found)
+		if (!(cell->evicted_bytes || cell->away_bytes) || found)
 			continue;
 		*first = gpu;
 		found = true;
@@ -109,7 +111,8 @@ static void bring_piece(struct move *move, struct sl_node_client *client, bool i
 
 	if (!is_first || gpus & (gpus - 1) || move->avail[gpu] < (int64_t)least ||
 		!(is_flowing(move->plan, gpu) || is_host_full(move->plan, gpu)) ||
-		!sl_node_has_come(move->step, client->back_off.until))
+		!sl_node_has_come(move->step, client->back_off.until) ||
+		sl_node_is_detached(client))
 		return;
 	sl_node_restore(move->step, client, gpu,
 		sl_min_u64((uint64_t)move->avail[gpu],
@@ -128,11 +131,13 @@ static void bring(struct move *move, struct sl_node_client *client, bool is_firs
 		sl_node_wake(move->step, client->back_off.until);
 		return;
 	}
-	if (can_come(move, client, &gpu))
+	if (!can_come(move, client, &gpu))
+		bring_piece(move, client, is_first);
+	else if (!sl_node_is_detached(client))
 		sl_node_restore(
 			move->step, client, gpu, client->holding.cell[gpu].evicted_bytes);
-	else
-		bring_piece(move, client, is_first);
+	else if (sl_node_may_attach(move->step->node, client))
+		sl_node_attach(move->step, client);
 }
 
 /* Evicted memory of its workload was within the request and no longer is: this plan moves nothing

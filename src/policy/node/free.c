@@ -6,14 +6,15 @@
  */
 #include "policy/node/plan.h"
 
-uint64_t sl_node_set_aside(const struct sl_node_claim *claim, uint32_t gpu)
+uint64_t sl_node_set_aside(
+	const struct sl_node *node, const struct sl_node_claim *claim, uint32_t gpu)
 {
 	if (claim->is_over || !(claim->gpus >> gpu & 1))
 		return 0;
 	if (!claim->has_seat)
 		return claim->reserved_bytes[gpu];
 	if (!claim->demand)
-		return sl_node_missing(&claim->client->holding.cell[gpu]);
+		return sl_node_missing(node, claim->client, gpu);
 	return claim->demand->gpu == gpu && !claim->demand->epoch ? claim->demand->bytes
 								  : 0;
 }
@@ -25,7 +26,7 @@ static uint64_t kept_before(
 	uint64_t bytes = 0;
 
 	for (uint32_t i = 0; own && node->plan->order[i] != own; i++)
-		bytes += sl_node_set_aside(node->plan->order[i], gpu);
+		bytes += sl_node_set_aside(node, node->plan->order[i], gpu);
 	return bytes;
 }
 

@@ -107,7 +107,7 @@ static uint64_t room_to_go(
 static bool send(struct sl_node_step *step, struct sl_node_client *client, uint64_t other)
 {
 	struct sl_node *node = step->node;
-	bool more = client->order.id != 0;
+	bool more = client->order.id && !sl_node_is_travelling(client);
 	bool goes = client->look->goes && !sl_node_is_told_to_end(client);
 
 	sl_each_gpu (gpu, client->holding.touched) {
@@ -135,14 +135,20 @@ static void park(struct sl_node_step *step, struct sl_node_workload *workload)
 	}
 	if (more)
 		step->node->awaits = true;
-	if (more || workload->told & SL_NODE_TOLD_PARKED)
+	if (more)
+		return;
+	sl_node_each_client_of (client, workload)
+		sl_node_detach(step, client);
+	if (workload->told & SL_NODE_TOLD_PARKED)
 		return;
 	sl_each_gpu (gpu, workload->account.touched)
 		out += workload->account.cell[gpu].evicted_bytes;
 	workload->told |= SL_NODE_TOLD_PARKED;
 	sl_node_emit(
 		step, (struct sl_action){.type = SL_ACTION_PARKED,
-			      .parked = {.workload = workload->index.id, .bytes = out}});
+			      .parked = {.workload = workload->index.id,
+				      .bytes = out,
+				      .returns = workload->stage == SL_NODE_DETACHED}});
 }
 
 /* Memory is being moved for a demand, which comes first; this move can wait. */
@@ -212,7 +218,7 @@ bool sl_node_parking_because(const struct sl_node *node,
 	if (because->reason == SL_REASON_PARKING && !client->order.id &&
 		because->bytes > because->available_bytes)
 		because->reason = SL_REASON_PARKING_NO_HOST;
-	return because->bytes || client->order.id;
+	return because->bytes || (client->order.id && !sl_node_is_travelling(client));
 }
 
 /* --- warm --- */
@@ -277,8 +283,10 @@ static void warm(struct sl_node_step *step, struct sl_node_workload *workload)
 void sl_node_send_away(struct sl_node_step *step)
 {
 	sl_node_each_workload (workload, step->node) {
-		if (workload->stage == SL_NODE_PARKED)
+		if (sl_node_is_put_away(workload))
 			park(step, workload);
+		else if (workload->sums->is_left)
+			sl_node_leave_idle(step, workload);
 		else if (workload->sums->is_warm)
 			warm(step, workload);
 	}

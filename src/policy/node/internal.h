@@ -67,13 +67,23 @@ uint32_t sl_node_place(const struct sl_node *node,
 	const struct sl_node_workload *workload, uint32_t mask);
 /* Handles stages of workloads that are due. */
 void sl_node_time_workloads(struct sl_node_step *step);
+/* Asks that detached workloads be resumed whose processes want to run. */
+void sl_node_call(struct sl_node_step *step);
+/* Asks that the workload be detached, which has had no work for long. */
+void sl_node_leave_idle(struct sl_node_step *step, struct sl_node_workload *workload);
 /* Resumes workloads whose request fits again. */
 void sl_node_resume(struct sl_node_step *step);
 struct sl_node_because sl_node_resume_because(
 	const struct sl_node *node, const struct sl_node_workload *workload);
 static inline bool sl_node_is_parked(const struct sl_node_workload *workload)
 {
-	return workload->stage == SL_NODE_PARKED || workload->stage == SL_NODE_RESUMING;
+	return workload->stage == SL_NODE_PARKED || workload->stage == SL_NODE_DETACHED ||
+	       workload->stage == SL_NODE_RESUMING;
+}
+/* Parked, and not resumed yet. */
+static inline bool sl_node_is_put_away(const struct sl_node_workload *workload)
+{
+	return workload->stage == SL_NODE_PARKED || workload->stage == SL_NODE_DETACHED;
 }
 /* Its request, also while it is given up for a park. */
 static inline uint64_t sl_node_request_of(const struct sl_node_workload *workload)
@@ -197,6 +207,29 @@ bool sl_node_must_stay(const struct sl_node_client *client, sl_ns now);
 bool sl_node_must_wait(const struct sl_node_client *client, sl_ns now);
 /* Its last EVICT failed recently for lack of host memory. */
 bool sl_node_is_hostless(const struct sl_node_client *client, sl_ns now);
+
+/* --- places.c --- */
+/* The process is off its GPUs; it has no order, or an ATTACH that is not booked yet. */
+bool sl_node_is_detached(const struct sl_node_client *client);
+/* The process is leaving its GPUs, or returning. */
+static inline bool sl_node_is_travelling(const struct sl_node_client *client)
+{
+	return client->order.id && client->order.kind >= SL_NODE_DETACH;
+}
+/* Something of it is coming back. */
+static inline bool sl_node_is_returning(const struct sl_node_client *client)
+{
+	return client->order.id && (client->order.kind == SL_NODE_RESTORE ||
+					   client->order.kind == SL_NODE_ATTACH);
+}
+/* Sends the process off its GPUs if nothing of it but its contexts is there. */
+void sl_node_detach(struct sl_node_step *step, struct sl_node_client *client);
+/* Books its contexts again, and brings the process back. */
+void sl_node_attach(struct sl_node_step *step, struct sl_node_client *client);
+/* It comes back even if it does not want to run, if it is away or leaving. */
+void sl_node_call_back(struct sl_node_step *step, struct sl_node_client *client);
+/* I1 has room for its contexts beside the requests of others. */
+bool sl_node_may_attach(const struct sl_node *node, const struct sl_node_client *client);
 
 /* --- trims.c --- */
 /* Copies of resident chunks in its host file. */

@@ -55,7 +55,8 @@ static struct sl_room_need body_need(const struct sl_node *node,
 	const struct sl_node_client *client, uint32_t gpu, bool now)
 {
 	const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
-	uint64_t away = cell->evicted_bytes - cell->returning_bytes;
+	uint64_t away = cell->evicted_bytes - cell->returning_bytes +
+			sl_ledger_entry(&node->ledger, cell, gpu);
 
 	if (node->gpu[gpu].lost || (now ? client->look->stays : client->look->lasts))
 		return (struct sl_room_need){.away_bytes = away};
@@ -133,6 +134,7 @@ void sl_node_add_needs(
 	sl_each_gpu (gpu, with_body ? claim->client->look->gpus : 0) {
 		const struct sl_ledger_cell *cell = &claim->client->holding.cell[gpu];
 
+		needs[gpu] += sl_ledger_entry(&node->ledger, cell, gpu);
 		needs[gpu] += claim->client->look->lasts || node->gpu[gpu].lost
 				      ? cell->evicted_bytes
 				      : sl_ledger_all(cell) - sl_ledger_fixed(cell);

@@ -43,7 +43,7 @@ static bool pool_because(const struct sl_node *node, const struct sl_node_claim 
 		.workload = claim->client->workload->index.id,
 		.client = claim->client->index.id,
 		.bytes = demand ? demand->bytes
-				: sl_node_missing(&claim->client->holding.cell[gpu])};
+				: sl_node_missing(node, claim->client, gpu)};
 	if (!sl_node_waits_for_pool(node, claim, because))
 		return false;
 	if (because->reason == SL_REASON_POOL_WAITS) {

@@ -308,7 +308,8 @@ void sl_node_on_done(struct sl_node_step *step, const struct sl_event *event)
 		&node->ledger, &client->holding, gpu, event->done.evicted_bytes);
 	step->plans = true;
 	sl_node_released(node, gpu);
-	if (event->done.order != order.id || !order.id || order.gpu != gpu) {
+	if (event->done.order != order.id || !order.id || order.gpu != gpu ||
+		sl_node_is_travelling(client)) {
 		sl_node_note(step, SL_REASON_STRAY, gpu, client->workload->index.id, 0,
 			event->done.evicted_bytes);
 		return;
@@ -330,7 +331,8 @@ void sl_node_on_moved(struct sl_node_step *step, const struct sl_event *event)
 
 	if (!client || client->stage == SL_NODE_DYING || !client->order.id ||
 		client->order.id != event->moved.order ||
-		client->order.kind == SL_NODE_RESTORE || client->order.gpu != gpu) {
+		client->order.kind == SL_NODE_RESTORE || client->order.gpu != gpu ||
+		sl_node_is_travelling(client)) {
 		sl_node_note(step, SL_REASON_STRAY, 0,
 			client ? client->workload->index.id : 0, 0,
 			event->moved.evicted_bytes);

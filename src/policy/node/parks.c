@@ -6,6 +6,7 @@
  * in the order of their RESUME.
  */
 #include "policy/node/internal.h"
+#include "policy/verdicts/admit.h"
 
 static void tell_done(struct sl_node_step *step, const struct sl_node_workload *workload)
 {
@@ -75,13 +76,19 @@ void sl_node_on_workload_park(struct sl_node_step *step, const struct sl_event *
 			SL_MUTANT(PARKED_KEEPS_REQUEST, 0, workload->request_bytes),
 			workload->account.limit_bytes);
 	}
-	workload->stage = SL_NODE_PARKED;
+	workload->stage = SL_MUTANT(DETACHED_STAYS, event->workload_park.returns, false)
+				  ? SL_NODE_DETACHED
+				  : SL_NODE_PARKED;
+	workload->stage_at = 0;
 	workload->told &= ~SL_NODE_TOLD_PARKED;
 	sl_node_each_client_of (client, workload)
 		client->told &= ~SL_NODE_COMES_BACK;
 	tell_done(step, workload);
 	if (!recovered)
-		sl_node_note(step, SL_REASON_PARK_BEGINS, 0, id, 0,
+		sl_node_note(step,
+			event->workload_park.returns ? SL_REASON_DETACH_BEGINS
+						     : SL_REASON_PARK_BEGINS,
+			0, id, 0,
 			sl_ledger_evictable_on(
 				workload->account.cell, workload->account.touched));
 	step->plans = true;
@@ -100,7 +107,7 @@ void sl_node_on_workload_resume(struct sl_node_step *step, const struct sl_event
 		sl_node_refuse(step, id, SL_REASON_NOT_PARKED, 0, 0, 0);
 		return;
 	}
-	if (workload->stage == SL_NODE_PARKED) {
+	if (sl_node_is_put_away(workload)) {
 		workload->stage = SL_NODE_RESUMING;
 		workload->stage_at = step->now;
 	}
@@ -125,10 +132,32 @@ struct sl_node_because sl_node_resume_because(
 	return because;
 }
 
+/* For the contexts of its processes that are away, the same rule as for new ones holds. */
+static bool have_contexts_room(
+	const struct sl_node *node, const struct sl_node_workload *workload)
+{
+	sl_node_each_client_of (client, workload) {
+		if (!sl_node_may_attach(node, client))
+			return false;
+		sl_each_gpu (gpu, client->holding.touched) {
+			struct sl_admit_gpu facts = {0};
+
+			if (!client->holding.cell[gpu].away_bytes)
+				continue;
+			sl_node_context_facts(node, gpu, workload->request_bytes, &facts);
+			if (SL_MUTANT(RETURN_CROWDS, facts.crowded, false))
+				return false;
+		}
+	}
+	return true;
+}
+
 /* I1 has room for its request on each of its GPUs. */
 static bool fits_again(
 	const struct sl_node *node, const struct sl_node_workload *workload)
 {
+	if (!have_contexts_room(node, workload))
+		return false;
 	sl_each_gpu (gpu, workload->account.gpu_mask) {
 		if (node->gpu[gpu].lost || sl_ledger_is_degraded(&node->ledger, gpu) ||
 			SL_MUTANT(RESUME_OVERBOOKS,
@@ -153,6 +182,9 @@ static void claim_again(struct sl_node_step *step, struct sl_node_workload *work
 			if (SL_MUTANT(RESUMED_WAITS_ON, true, !client->wants_since))
 				client->wants_since = sl_node_stamp(step);
 		}
+		if (SL_MUTANT(STAYS_AFTER_PARK,
+			    client->back_off.cause == SL_REASON_DETACH_FAILED, false))
+			client->back_off = (struct sl_node_back_off){0};
 		sl_node_each_demand_of (demand, client)
 			demand->burst_since = 0;
 	}
@@ -195,4 +227,43 @@ void sl_node_resume(struct sl_node_step *step)
 			taken |= workload->account.gpu_mask;
 		workload = next;
 	}
+}
+
+/* --- detached --- */
+
+/* Its project may not let it come back yet, or the host may have no room for it to leave. */
+#define ASKED_AGAIN_AFTER SL_S
+#define LEFT_AGAIN_AFTER  (5 * SL_S)
+
+static bool wants_to_run(const struct sl_node_workload *workload)
+{
+	sl_node_each_client_of (client, workload) {
+		if (client->stage != SL_NODE_DYING &&
+			(client->wants_since || !sl_list_is_empty(&client->demands)))
+			return true;
+	}
+	return false;
+}
+
+void sl_node_call(struct sl_node_step *step)
+{
+	sl_node_each_workload (workload, step->node) {
+		if (workload->stage != SL_NODE_DETACHED || !wants_to_run(workload) ||
+			!sl_node_has_come(step, workload->stage_at))
+			continue;
+		workload->stage_at = sl_node_later(step->now, ASKED_AGAIN_AFTER);
+		sl_node_wake(step, workload->stage_at);
+		sl_node_emit(step, (struct sl_action){.type = SL_ACTION_CALLS,
+					   .calls = {.workload = workload->index.id}});
+	}
+}
+
+void sl_node_leave_idle(struct sl_node_step *step, struct sl_node_workload *workload)
+{
+	if (!sl_node_has_come(step, workload->stage_at))
+		return;
+	workload->stage_at = sl_node_later(step->now, LEFT_AGAIN_AFTER);
+	sl_node_wake(step, workload->stage_at);
+	sl_node_emit(step, (struct sl_action){.type = SL_ACTION_DETACHES,
+				   .detaches = {.workload = workload->index.id}});
 }

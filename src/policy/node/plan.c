@@ -69,6 +69,7 @@ static void give_up_expected(struct sl_node_step *step)
 		if (plan->all[i]->stage != SL_NODE_EXPECTED)
 			continue;
 		plan->all[i]->stage = SL_NODE_LIVES;
+		plan->all[i]->told |= SL_NODE_UNHEARD;
 		note_missing(step, plan->all[i]);
 	}
 }
@@ -153,6 +154,7 @@ void sl_node_plan(struct sl_node_step *step)
 		sl_node_probe(step);
 		return;
 	}
+	sl_node_call(step);
 	sl_node_resume(step);
 	sl_node_answer_there(step);
 	sl_node_copy(step);

@@ -60,6 +60,7 @@ struct sl_node_look {
 
 /* One workload. */
 struct sl_node_sums {
+	bool is_left;       /* idle for so long that it is to be detached */
 	bool is_warm;       /* warm, or becoming warm: idle for long, and not wanted */
 	bool is_within;     /* within its request on each of its GPUs */
 	bool fits_together; /* all of it fits beside memory that lasts */
@@ -137,10 +138,12 @@ uint64_t sl_node_back(const struct sl_ledger_cell *cell);
 /* What an unseated client has on the copy there. */
 struct sl_room_share sl_node_share_of(
 	const struct sl_node *node, const struct sl_node_client *client, uint32_t gpu);
-/* Its bytes that are off the GPU or leaving, and have no reserved room there. */
-uint64_t sl_node_missing(const struct sl_ledger_cell *cell);
-/* GPUs where some of its evicted bytes have no reserved room. Leaving bytes do not count: they are
- * still there, and so is their room. */
+/* Its bytes that are off the GPU or leaving, and have no reserved room there; with what its
+ * contexts need beyond the reserve if its process is away. */
+uint64_t sl_node_missing(
+	const struct sl_node *node, const struct sl_node_client *client, uint32_t gpu);
+/* GPUs where some of its evicted bytes have no reserved room, or its process is not. Leaving bytes
+ * do not count: they are still there, and so is their room. */
 uint32_t sl_node_away_gpus(const struct sl_node_client *client);
 /* On all its GPUs. */
 uint64_t sl_node_use_of(const struct sl_node_workload *workload);
@@ -193,8 +196,9 @@ struct sl_node_choice {
 	uint64_t given_bytes; /* of what it lacks: left to others */
 	uint32_t chosen;      /* in plan->stops, taken off the copy */
 };
-/* GPUs where it asks, or is away. */
-uint32_t sl_node_lacking_gpus(const struct sl_node_claim *claim);
+/* GPUs where it asks, or lacks room to return. */
+uint32_t sl_node_lacking_gpus(
+	const struct sl_node *node, const struct sl_node_claim *claim);
 /* Takes clients off the copy, no more than needed, so that the claim has a seat on all its GPUs;
  * stuck: only untakeable ones. False, with the copy unchanged: none is needed, or all together do
  * not suffice. */
@@ -250,7 +254,8 @@ bool sl_node_can_leave_for(const struct sl_node *node, const struct sl_node_clai
 	const struct sl_node_workload *workload, uint32_t gpu, uint64_t bytes);
 /* --- free.c --- */
 /* Of what is free, or will be: set aside for the claim. */
-uint64_t sl_node_set_aside(const struct sl_node_claim *claim, uint32_t gpu);
+uint64_t sl_node_set_aside(
+	const struct sl_node *node, const struct sl_node_claim *claim, uint32_t gpu);
 /* Unclaimed requests of other workloads that this demand may not use. */
 uint64_t sl_node_promised(
 	const struct sl_node *node, const struct sl_node_demand *demand);

@@ -90,7 +90,8 @@ static enum sl_probe wanted(struct sl_node_step *step,
 		return SL_PROBE_WATCH;
 	if (can_move && lacks)
 		return SL_PROBE_WATCH;
-	if (client->swaps && client->workload->warm_after &&
+	if (client->swaps &&
+		(client->workload->warm_after || client->workload->detach_after) &&
 		node->config.config.pool_bytes)
 		return SL_PROBE_WATCH;
 	return sl_node_has(node, SL_RESOLVER_PRIORITY) ? SL_PROBE_WATCH : SL_PROBE_OFF;

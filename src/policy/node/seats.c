@@ -26,7 +26,7 @@ static void unseat(struct sl_node_step *step, struct sl_node_client *client)
 	if (client->seat != SL_NODE_UNSEATED)
 		sl_node_wake(step, step->now);
 	client->seat = SL_NODE_UNSEATED;
-	client->overdue = false;
+	client->told &= ~SL_NODE_OVERDUE;
 }
 
 static void sit_body(struct sl_node_step *step, struct sl_node_client *client,
@@ -42,7 +42,7 @@ static void sit_body(struct sl_node_step *step, struct sl_node_client *client,
 		unseat(step, client);
 	} else if (client->seat != SL_NODE_COMING) {
 		client->seat = SL_NODE_COMING;
-		client->overdue = overdue;
+		sl_node_set_overdue(client, overdue);
 		step->changes = true;
 	}
 }

@@ -25,7 +25,8 @@ static void begin(struct sl_node_step *step, struct sl_node_client *own)
 	workload->slice_bytes = sl_node_use_of(workload);
 	workload->turns++;
 	sl_node_each_client_of (client, workload)
-		client->overdue &= client == own;
+		if (client != own)
+			client->told &= ~SL_NODE_OVERDUE;
 }
 
 static bool is_sibling_coming(const struct sl_node_client *own)
@@ -90,5 +91,5 @@ void sl_node_grant_in_slice(struct sl_node_step *step, struct sl_node_demand *de
 		return;
 	begin(step, client);
 	client->seat = SL_NODE_SERVED;
-	client->overdue = overdue;
+	sl_node_set_overdue(client, overdue);
 }

@@ -24,6 +24,7 @@ struct sl_node_back_off {
 enum sl_node_workload_stage {
 	SL_NODE_RUNS,
 	SL_NODE_PARKED,
+	SL_NODE_DETACHED, /* parked for lack of work: its next call resumes it */
 	SL_NODE_RESUMING, /* parked until its request fits again */
 	SL_NODE_ENDING,   /* a person asked for its end: it gets no more memory */
 	SL_NODE_ENDED,    /* its processes were killed */
@@ -43,11 +44,12 @@ struct sl_node_workload {
 
 	int32_t priority;
 	uint32_t flags; /* SL_WORKLOAD_* */
-	sl_ns wait_max, warm_after, idle_grace;
+	sl_ns wait_max, warm_after, detach_after, idle_grace;
 	uint64_t request_bytes; /* while parked: what it gave up */
 	uint32_t others; /* GPUs it may be bound to instead, before it has memory */
 	enum sl_node_workload_stage stage;
-	/* RESUMING: since; ENDING: when to kill; ENDED: when to stop counting on its end. */
+	/* RESUMING: since; ENDING: when to kill; ENDED: when to stop counting on its end. RUNS,
+	 * DETACHED: when to ask again that it be detached, or resumed. */
 	sl_ns stage_at;
 	uint32_t told;
 	sl_ns served_at, slice_ends; /* of its last slice */
@@ -72,7 +74,13 @@ enum sl_node_stop_stage {
 	SL_NODE_UNREACHED, /* could not be signalled */
 	SL_NODE_SPARED     /* the need for its end went away */
 };
-enum sl_node_order_kind { SL_NODE_EVICT, SL_NODE_RESTORE, SL_NODE_ABORTED };
+enum sl_node_order_kind {
+	SL_NODE_EVICT,
+	SL_NODE_RESTORE,
+	SL_NODE_ABORTED,
+	SL_NODE_DETACH,
+	SL_NODE_ATTACH
+};
 
 #define SL_NODE_TOLD_OOM        1u
 #define SL_NODE_TOLD_HELD       2u
@@ -80,8 +88,12 @@ enum sl_node_order_kind { SL_NODE_EVICT, SL_NODE_RESTORE, SL_NODE_ABORTED };
 #define SL_NODE_TOLD_UNTAKEABLE 8u
 /* A person resumed it: it comes back even if it does not want to run. */
 #define SL_NODE_COMES_BACK 16u
+/* Its seat, and the slice that began with it, outrank priorities. */
+#define SL_NODE_OVERDUE 32u
+/* It did not report in time: what memory it has is not known. */
+#define SL_NODE_UNHEARD 64u
 
-/* The one open EVICT or RESTORE of a client. */
+/* The one open EVICT, RESTORE, DETACH or ATTACH of a client. */
 struct sl_node_order {
 	uint64_t id; /* the action; 0: no order is open */
 	enum sl_node_order_kind kind;
@@ -111,7 +123,6 @@ struct sl_node_client {
 	sl_ns probe_at;
 	sl_ns wants_since; /* 0: it does not want to come back */
 	enum sl_node_seat seat;
-	bool overdue; /* its seat, and the slice that began with it, outrank priorities */
 	uint64_t chunk_bytes, store_bytes, trim_bytes;
 	enum sl_node_stop_stage stop_stage;
 	sl_ns stop_at;
@@ -188,6 +199,12 @@ struct sl_node {
 	uint32_t lacks; /* GPUs where the last plan left something open */
 	bool awaits;    /* a context waits, or something parked must still leave */
 };
+
+static inline void sl_node_set_overdue(struct sl_node_client *client, bool overdue)
+{
+	client->told =
+		(client->told & ~SL_NODE_OVERDUE) | (overdue ? SL_NODE_OVERDUE : 0);
+}
 
 #define SL_NODE_ENTRY(index_node, type) SL_CONTAINER_OF(index_node, struct type, index)
 

@@ -99,9 +99,9 @@ static void tell(struct sl_node_step *step, const struct sl_node_claim *claim,
 		.workload = client->workload->index.id,
 		.client = client->index.id,
 		.other = claim->client->workload->index.id,
-		.bytes = claim->demand ? claim->demand->bytes
-				       : sl_node_missing(
-						 &claim->client->holding.cell[stop->gpu]),
+		.bytes = claim->demand
+				 ? claim->demand->bytes
+				 : sl_node_missing(step->node, claim->client, stop->gpu),
 		.other_bytes = sl_sub_sat(stop->workload_bytes, within),
 		.span = stop->idle};
 	sl_node_wake(step, client->stop_at);
@@ -199,7 +199,7 @@ bool sl_node_stop_for(struct sl_node_step *step, struct sl_node_claim *claim)
 {
 	struct sl_node_plan *plan = step->node->plan;
 	struct sl_node_choice choice = {.step = step, .plan = plan, .claim = claim};
-	uint32_t lacking = sl_node_lacking_gpus(claim);
+	uint32_t lacking = sl_node_lacking_gpus(step->node, claim);
 	bool is_first = !(plan->worked & lacking);
 
 	if (claim->verdict == SL_NODE_BODY)

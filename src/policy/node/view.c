@@ -92,10 +92,9 @@ static struct state state_of(
 		state.untakeable += sl_node_is_untakeable(node, client);
 		state.is_out |= is_out;
 		state.wants |= is_out && sl_node_wanted_since(client);
-		if (client->order.id && client->order.kind == SL_NODE_RESTORE)
-			state.returns = true;
-		else if (client->order.id)
-			state.leaves = true;
+		state.returns |= sl_node_is_returning(client);
+		state.leaves |= client->order.id && !sl_node_is_returning(client) &&
+				!sl_node_is_travelling(client);
 		if (is_out && sl_node_wanted_since(client))
 			state.since =
 				sl_min_u64(state.since, sl_node_wanted_since(client));
@@ -112,6 +111,10 @@ static enum sl_residency residency_of(
 		return state->stays || state->leaves || state->returns
 			       ? SL_RESIDENCY_PARKING
 			       : SL_RESIDENCY_PARKED;
+	if (workload->stage == SL_NODE_DETACHED)
+		return state->stays || state->leaves || state->returns
+			       ? SL_RESIDENCY_LEAVING
+			       : SL_RESIDENCY_DETACHED;
 	if (state->leaves)
 		return SL_RESIDENCY_LEAVING;
 	if (state->returns)
@@ -159,6 +162,7 @@ struct sl_node_workload_view sl_node_workload_alone(
 		.wait_max = workload->wait_max,
 		.residency = residency_of(workload, &state),
 		.warm_after = workload->warm_after,
+		.detach_after = workload->detach_after,
 		.idle_grace = workload->idle_grace,
 		.turns = workload->turns,
 		.wants_since = state.since == SL_NS_NEVER
@@ -281,6 +285,7 @@ static struct sl_node_use_view cell_view(const struct sl_ledger_cell *cell)
 		.granted_bytes = cell->granted_bytes,
 		.hidden_bytes = cell->hidden_bytes,
 		.paid_bytes = cell->paid_bytes,
+		.away_bytes = cell->away_bytes,
 		.held_bytes = cell->held_bytes,
 		.dying_bytes = cell->dying_bytes,
 		.evicted_bytes = cell->evicted_bytes,

@@ -80,8 +80,7 @@ static void say_demands(const struct why *why, const struct sl_node_client *clie
 
 static void say_away(const struct why *why, const struct sl_node_client *client)
 {
-	bool waits = sl_node_wanted_since(client) ||
-		     (client->order.id && client->order.kind == SL_NODE_RESTORE);
+	bool waits = sl_node_wanted_since(client) || sl_node_is_returning(client);
 	struct sl_node_because because;
 
 	if (!waits || !sl_node_is_away(client) ||

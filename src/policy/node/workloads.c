@@ -63,6 +63,7 @@ static void admit(struct sl_node_step *step, const struct sl_event *event,
 	workload->flags = event->workload_add.flags;
 	workload->wait_max = event->workload_add.wait_max;
 	workload->warm_after = event->workload_add.warm_after;
+	workload->detach_after = event->workload_add.detach_after;
 	workload->idle_grace = event->workload_add.idle_grace;
 	if (event->workload_add.late && !event->workload_add.recovered &&
 		!(gpu_mask & (gpu_mask - 1)))
@@ -122,7 +123,7 @@ static void admit_facts(const struct sl_node *node, const struct sl_admit_ask *a
 	}
 	/* Contexts and held memory of parked workloads; a resuming one claims its own request. */
 	sl_node_each_workload (workload, node) {
-		if (workload->stage != SL_NODE_PARKED)
+		if (!sl_node_is_put_away(workload))
 			continue;
 		sl_each_gpu (gpu, workload->account.touched) {
 			facts[gpu].parked_bytes +=
@@ -342,6 +343,9 @@ void sl_node_on_workload_stop(struct sl_node_step *step, const struct sl_event *
 	}
 	if (!sl_node_is_stopped(workload)) {
 		tell_stop(step, workload, SL_STOP_TERM);
+		/* To save its work and to end, a process may need its GPUs. */
+		sl_node_each_client_of (client, workload)
+			SL_MUTANT(ENDS_AWAY, sl_node_call_back(step, client), (void)0);
 		sl_node_cancel_all(step, workload);
 	} else if (workload->stage == SL_NODE_ENDING) {
 		kill_at = SL_MUTANT(STOP_LONGER_COUNTS,

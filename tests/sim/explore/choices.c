@@ -19,37 +19,52 @@ uint8_t explore_goal(const struct explore_client *c)
 	return c->order_units < can ? c->order_units : can;
 }
 
+static bool is_reserve_open(const struct explore *x)
+{
+	uint32_t sum = 0;
+
+	for (uint32_t i = 0; i < x->world->clients; i++)
+		sum += x->s.client[i].context;
+	return sum < x->world->reserve;
+}
+
 static bool can_client(const struct explore *x, struct explore_choice o)
 {
 	const struct explore_client *c = &x->s.client[o.who];
-	bool speaks = c->alive && !c->expected;
+	bool speaks = c->alive && !c->expected, still = explore_is_still(c);
+	bool moves = c->order == EXPLORE_EVICTS || c->order == EXPLORE_RESTORES;
 
 	switch (o.kind) {
 	case EXPLORE_DO_ASK:
 	case EXPLORE_DO_HOLD:
-		return speaks && !c->ask_units && !c->stands &&
+		return speaks && !still && !c->ask_units && !c->stands &&
 		       x->s.bound[x->world->of[o.who]] >> o.gpu & 1;
 	case EXPLORE_DO_COMMIT:
 	case EXPLORE_DO_FAIL: return speaks && c->granted;
 	case EXPLORE_DO_FREE:
-		return speaks && !c->order && c->resident[o.gpu] > c->held[o.gpu];
-	case EXPLORE_DO_DROP: return speaks && !c->order && c->evicted[o.gpu];
+		return speaks && !c->order && !still &&
+		       c->resident[o.gpu] > c->held[o.gpu];
+	case EXPLORE_DO_DROP: return speaks && !c->order && !still && c->evicted[o.gpu];
 	case EXPLORE_DO_WORK: return speaks && !c->busy && !c->stands && !c->ask_units;
 	case EXPLORE_DO_IDLE: return speaks && c->busy;
-	case EXPLORE_DO_DONE: return speaks && c->order;
+	case EXPLORE_DO_DONE: return speaks && moves;
 	case EXPLORE_DO_MOVED:
 		return speaks && c->order == EXPLORE_EVICTS && c->tell_units &&
 		       c->moved + c->tell_units < explore_goal(c);
-	case EXPLORE_DO_PART:
-		return speaks && c->order && (c->moved || explore_goal(c) > 1);
+	case EXPLORE_DO_PART: return speaks && moves && (c->moved || explore_goal(c) > 1);
 	case EXPLORE_DO_BUSY:
 	case EXPLORE_DO_NO_HOST: return speaks && c->order == EXPLORE_EVICTS && !c->moved;
-	case EXPLORE_DO_DRIVER: return speaks && c->order && !c->moved;
+	case EXPLORE_DO_DRIVER: return speaks && moves && !c->moved;
 	case EXPLORE_DO_ABORT: return speaks && c->order && c->aborted;
+	case EXPLORE_DO_PLACED:
+	case EXPLORE_DO_STAYED: return c->alive && c->order >= EXPLORE_DETACHES;
+	case EXPLORE_DO_CONTEXT: /* more code is loaded, while the reserve has room */
+		return speaks && !c->order && !still && is_reserve_open(x);
 	case EXPLORE_DO_DIE: return c->alive;
 	case EXPLORE_DO_REPORT: return c->alive && c->expected;
 	case EXPLORE_DO_GONE:
-		return !c->alive && c->dying[0] + c->dying[EXPLORE_GPUS - 1] > 0;
+		return !c->alive &&
+		       c->dying[0] + c->dying[EXPLORE_GPUS - 1] + c->context > 0;
 	default: return false;
 	}
 }
@@ -85,7 +100,8 @@ bool explore_is_fault(uint8_t kind)
 {
 	return kind == EXPLORE_DO_FAIL || kind == EXPLORE_DO_PART ||
 	       kind == EXPLORE_DO_BUSY || kind == EXPLORE_DO_NO_HOST ||
-	       kind == EXPLORE_DO_DRIVER || kind == EXPLORE_DO_DIE;
+	       kind == EXPLORE_DO_DRIVER || kind == EXPLORE_DO_STAYED ||
+	       kind == EXPLORE_DO_DIE;
 }
 
 static const struct {
@@ -123,8 +139,8 @@ uint32_t explore_choices(const struct explore *x, struct explore_choice *out)
 
 	for (uint8_t kind = 0; kind < EXPLORE_DO_END; kind++) {
 		bool usual = kind != EXPLORE_DO_HOLD && kind != EXPLORE_DO_PARK &&
-			     kind != EXPLORE_DO_RESUME && kind != EXPLORE_DO_LONG &&
-			     !explore_is_fault(kind);
+			     kind != EXPLORE_DO_RESUME && kind != EXPLORE_DO_CONTEXT &&
+			     kind != EXPLORE_DO_LONG && !explore_is_fault(kind);
 
 		if (explore_is_fault(kind) && !x->s.faults)
 			continue;

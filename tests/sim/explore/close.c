@@ -32,17 +32,21 @@ struct closing {
 	struct wait wait[EXPLORE_CLIENTS];
 };
 
-static bool waits(const struct explore_client *c)
+/* Once it is resumed a process comes back unasked. */
+static bool waits(const struct explore *x, uint32_t i)
 {
+	const struct explore_client *c = &x->s.client[i];
+
 	return c->alive &&
-	       (c->expected || explore_wants_back(c) || (c->ask_units && !c->granted));
+	       (c->expected || (c->away && !x->s.parked[x->world->of[i]]) ||
+		       explore_wants_back(c) || (c->ask_units && !c->granted));
 }
 
 /* Answers what can be answered now; false: nothing was. */
 static bool answer(struct explore *x)
 {
-	static const uint8_t order[] = {
-		EXPLORE_DO_REPORT, EXPLORE_DO_COMMIT, EXPLORE_DO_GONE, EXPLORE_DO_DONE};
+	static const uint8_t order[] = {EXPLORE_DO_REPORT, EXPLORE_DO_COMMIT,
+		EXPLORE_DO_GONE, EXPLORE_DO_PLACED, EXPLORE_DO_DONE};
 
 	for (uint32_t n = 0; n < SL_ARRAY_LEN(order); n++) {
 		for (uint8_t i = 0; i < x->world->clients; i++) {
@@ -87,7 +91,7 @@ static void look_at_wait(struct explore *x, struct closing *k, uint32_t i)
 	uint64_t workload = explore_workload_id(x->world->of[i]);
 	sl_ns span;
 
-	w->is_open &= waits(c);
+	w->is_open &= waits(x, i);
 	/* The client is back: its next wait has a bound of its own. */
 	if (!explore_wants_back(c) || explore_recovers(x)) {
 		w->contest = 0;
@@ -191,7 +195,7 @@ void explore_close(struct explore *x, enum explore_closing how)
 
 	x->closes = true;
 	for (uint32_t i = 0; i < x->world->clients; i++)
-		k.wait[i].is_open = waits(&x->s.client[i]);
+		k.wait[i].is_open = waits(x, i);
 	for (uint32_t steps = 0; !x->broken && !is_over(x, &k); steps++) {
 		judge_patience(x, &k);
 		if (x->s.now >= k.began + PATIENCE)

@@ -80,6 +80,37 @@ static void answer(struct explore *x, struct explore_client *c,
 	explore_look_at_gate(x, c);
 }
 
+static void do_place(
+	struct explore *x, struct explore_client *c, enum sl_swap_outcome outcome)
+{
+	bool leaves = c->order == EXPLORE_DETACHES;
+	uint64_t order = c->order_id;
+	uint8_t units = c->context + c->away;
+
+	if (leaves == (outcome == SL_SWAP_OK)) {
+		c->away = units;
+		explore_set_context(x, c, 0);
+	}
+	c->order = EXPLORE_NO_ORDER;
+	if (c->busy && explore_is_out(c)) {
+		c->busy = false;
+		c->stands = true;
+	}
+	x->s.contest++;
+	EXPLORE_STEP(x, PLACED, placed, .client = explore_id(x, c), .order = order,
+		.outcome = outcome,
+		.cause = outcome == SL_SWAP_OK ? SL_SWAP_NO_CAUSE : SL_SWAP_DRIVER,
+		.span = SL_MS);
+	explore_look_at_gate(x, c);
+}
+
+static void do_context(struct explore *x, struct explore_client *c)
+{
+	explore_set_context(x, c, c->context + 1);
+	x->s.contest++;
+	EXPLORE_STEP(x, HIDDEN, hidden, explore_id(x, c), 0, explore_bytes(c->context));
+}
+
 static void do_moved(struct explore *x, struct explore_client *c)
 {
 	move(c, c->tell_units);
@@ -109,10 +140,10 @@ static void do_done(struct explore *x, struct explore_client *c)
 
 static void do_die(struct explore *x, struct explore_client *c)
 {
-	struct explore_client dead = {0};
+	struct explore_client dead = {.context = c->paid, .paid = c->paid};
 
 	for (uint32_t gpu = 0; gpu < x->world->gpus; gpu++) {
-		dead.dying[gpu] = c->resident[gpu];
+		dead.dying[gpu] = c->resident[gpu] + explore_unpaid(c, gpu);
 		if (c->order == EXPLORE_RESTORES && c->order_gpu == gpu)
 			dead.dying[gpu] += explore_goal(c);
 		if (c->granted && c->ask_gpu == gpu)
@@ -127,6 +158,7 @@ static void do_gone(struct explore *x, struct explore_client *c)
 {
 	for (uint32_t gpu = 0; gpu < x->world->gpus; gpu++) {
 		c->dying[gpu] = 0;
+		explore_set_context(x, c, 0);
 		EXPLORE_STEP(x, RELEASED, released, explore_id(x, c), gpu, 0);
 	}
 }
@@ -220,6 +252,9 @@ void explore_do(struct explore *x, struct explore_choice o)
 	case EXPLORE_DO_ABORT:
 		answer(x, c, c->moved ? SL_SWAP_PART : SL_SWAP_REFUSED, SL_SWAP_ABORTED);
 		break;
+	case EXPLORE_DO_PLACED: do_place(x, c, SL_SWAP_OK); break;
+	case EXPLORE_DO_STAYED: do_place(x, c, SL_SWAP_REFUSED); break;
+	case EXPLORE_DO_CONTEXT: do_context(x, c); break;
 	case EXPLORE_DO_DIE: do_die(x, c); break;
 	case EXPLORE_DO_GONE: do_gone(x, c); break;
 	case EXPLORE_DO_REPORT: do_report(x, c); break;

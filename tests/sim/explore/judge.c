@@ -215,9 +215,94 @@ static void judge_restore(struct explore *x, const struct sl_action *a)
 	if (c->expected)
 		explore_break(x, EXPLORE_RECOVERY,
 			"a RESTORE of %c, which has not reported", name_of(i));
+	if (c->away)
+		explore_break(x, EXPLORE_PLACES, "a RESTORE of %c, which is off its GPUs",
+			name_of(i));
 	if (x->s.parked[x->world->of[i]])
 		explore_break(
 			x, EXPLORE_STAYS, "a RESTORE of %c, which is parked", name_of(i));
+}
+
+static struct explore_client *may_go(struct explore *x, const char *what, uint64_t client)
+{
+	uint32_t i = explore_index(x, client);
+	struct explore_client *c = &x->s.client[i < EXPLORE_CLIENTS ? i : 0];
+
+	if (i == EXPLORE_CLIENTS || !c->alive) {
+		explore_break(x, EXPLORE_PLACES, "%s of no client", what);
+		return NULL;
+	}
+	if (c->order)
+		explore_break(x, EXPLORE_ONE_ORDER, "%s of %c, whose order is open", what,
+			name_of(i));
+	if (c->expected)
+		explore_break(x, EXPLORE_RECOVERY, "%s of %c, which has not reported",
+			what, name_of(i));
+	if (c->granted)
+		explore_break(x, EXPLORE_NO_GRANT,
+			"%s of %c, which has not committed its grant", what, name_of(i));
+	return c;
+}
+
+static void judge_detach(struct explore *x, const struct sl_action *a)
+{
+	const struct explore_client *c = may_go(x, "a DETACH", a->detach.client);
+	uint32_t i = explore_index(x, a->detach.client);
+
+	if (!c)
+		return;
+	if (!x->world->detach || !x->s.parked[x->world->of[i]] ||
+		x->s.resuming[x->world->of[i]] || !c->context ||
+		a->detach.bytes != explore_bytes(c->context) ||
+		c->resident[0] + c->resident[1])
+		explore_break(x, EXPLORE_PLACES,
+			"a DETACH of %c with %u units of contexts, %u of memory",
+			name_of(i), c->context, c->resident[0] + c->resident[1]);
+}
+
+static void judge_attach(struct explore *x, const struct sl_action *a)
+{
+	const struct explore_client *c = may_go(x, "an ATTACH", a->attach.client);
+	uint32_t i = explore_index(x, a->attach.client);
+
+	if (!c)
+		return;
+	if (!c->away || x->s.parked[x->world->of[i]])
+		explore_break(x, EXPLORE_PLACES, "an ATTACH of %c, which is %s",
+			name_of(i), c->away ? "parked" : "there");
+	if (!explore_may_enter(x, i) ||
+		(explore_entry(x, c, 0) &&
+			explore_physical(x, 0) + explore_entry(x, c, 0) >
+				x->world->units))
+		explore_break(
+			x, EXPLORE_I1, "an ATTACH of %c, which has no room", name_of(i));
+}
+
+/* A workload with a request, of which all can be on the GPU, could never be so again. */
+static void judge_resumed(struct explore *x, const struct sl_action *a)
+{
+	uint32_t fixed[EXPLORE_WORKLOADS] = {0}, all = 0, entry = 0;
+
+	for (uint32_t i = 0; i < x->world->clients; i++) {
+		uint32_t workload = x->world->of[i];
+
+		fixed[workload] += explore_fixed(x, i, 0);
+		all += explore_fixed(x, i, 0);
+		if (explore_workload_id(workload) == a->resumed.workload)
+			entry += explore_entry(x, &x->s.client[i], 0);
+	}
+	for (uint32_t i = 0; i < x->world->workloads; i++) {
+		uint32_t use = explore_use(x, i, 0), need = all - fixed[i] + use;
+
+		if (entry && use && explore_request_of(x, i, 0) &&
+			explore_workload_id(i) != a->resumed.workload &&
+			need <= x->world->units && need + entry > x->world->units)
+			explore_break(x, EXPLORE_PROGRESS,
+				"beside the contexts of workload %u, which is resumed, "
+				"workload %u is never whole again",
+				(unsigned)(a->resumed.workload - explore_workload_id(0)),
+				i);
+	}
 }
 
 static bool has_anything(const struct explore *x, uint32_t workload)
@@ -252,6 +337,9 @@ void explore_judge_action(struct explore *x, const struct sl_action *a)
 	case SL_ACTION_DENY: judge_deny(x, a); break;
 	case SL_ACTION_EVICT: judge_evict(x, a); break;
 	case SL_ACTION_RESTORE: judge_restore(x, a); break;
+	case SL_ACTION_DETACH: judge_detach(x, a); break;
+	case SL_ACTION_RESUMED: judge_resumed(x, a); break;
+	case SL_ACTION_ATTACH: judge_attach(x, a); break;
 	default: break;
 	}
 }

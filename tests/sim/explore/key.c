@@ -48,6 +48,7 @@ static bool is_alike(
 	return a->request == b->request && a->limit == b->limit &&
 	       a->priority == b->priority && a->flags == b->flags &&
 	       a->idle_grace == b->idle_grace && a->late == b->late &&
+	       w->context[client] == w->context[o->client[client]] &&
 	       map_mask(a->gpu_mask, o->gpu) == b->gpu_mask;
 }
 
@@ -151,6 +152,7 @@ static void see_client(const struct explore *x, struct seen *s, uint32_t i)
 	to[n++] = c->told ? rank(x, i, false) : 0;
 	to[n++] = sl_min_u64(v.idle, AGE_MOST);
 	to[n++] = v.busy;
+	to[n++] = (uint64_t)c->context | (uint64_t)c->paid << 8 | (uint64_t)c->away << 16;
 	for (uint32_t gpu = 0; gpu < x->world->gpus; gpu++)
 		s->gpu_part[i][gpu] =
 			(uint64_t)c->resident[gpu] | (uint64_t)c->evicted[gpu] << 8 |

@@ -50,6 +50,7 @@ static bool fits_together(const struct explore *x, const struct choice *choice)
 
 			if (choice->of[i] != NOTHING)
 				sum += c->resident[gpu] + c->evicted[gpu] +
+				       explore_unpaid(c, gpu) + explore_entry(x, c, gpu) +
 				       demand_of(x, choice, i, gpu);
 			else
 				sum += explore_fixed(x, i, gpu);
@@ -114,7 +115,7 @@ static uint32_t lack_of(const struct explore *x, const struct choice *choice)
 			coming += leaving;
 		if (choice->of[i] != NOTHING)
 			wanted += c->evicted[gpu] - explore_returning(c, gpu) +
-				  (c->aborted ? 0 : leaving);
+				  explore_entry(x, c, gpu) + (c->aborted ? 0 : leaving);
 		if (demand_of(x, choice, i, gpu))
 			wanted +=
 				c->ask_units + ahead_of(x, i) + unclaimed_for(x, i, gpu);

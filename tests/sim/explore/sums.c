@@ -7,7 +7,61 @@
 
 bool explore_is_out(const struct explore_client *c)
 {
-	return c->evicted[0] + c->evicted[1] > 0;
+	return c->evicted[0] + c->evicted[1] + c->away > 0 ||
+	       c->order == EXPLORE_ATTACHES;
+}
+
+bool explore_is_still(const struct explore_client *c)
+{
+	return c->away || c->order >= EXPLORE_DETACHES;
+}
+
+/* --- contexts --- */
+
+static uint32_t reserve_room(const struct explore *x)
+{
+	uint32_t paid = 0;
+
+	for (uint32_t i = 0; i < x->world->clients; i++)
+		paid += x->s.client[i].paid;
+	return (uint32_t)sl_sub_sat(x->world->reserve, paid);
+}
+
+void explore_set_context(struct explore *x, struct explore_client *c, uint8_t units)
+{
+	c->context = units;
+	c->paid = 0;
+	c->paid = (uint8_t)sl_min_u64(units, reserve_room(x));
+	for (uint32_t i = 0; i < x->world->clients; i++) {
+		struct explore_client *o = &x->s.client[i];
+
+		if (o->alive)
+			o->paid += sl_min_u64(o->context - o->paid, reserve_room(x));
+	}
+}
+
+uint32_t explore_unpaid(const struct explore_client *c, uint32_t gpu)
+{
+	return c->alive && gpu == 0 ? c->context - c->paid : 0;
+}
+
+uint32_t explore_entry(
+	const struct explore *x, const struct explore_client *c, uint32_t gpu)
+{
+	return gpu == 0 ? (uint32_t)sl_sub_sat(c->away, reserve_room(x)) : 0;
+}
+
+bool explore_may_enter(const struct explore *x, uint32_t client)
+{
+	uint32_t entry = explore_entry(x, &x->s.client[client], 0), claims = 0;
+
+	for (uint32_t i = 0; i < x->world->workloads; i++) {
+		uint32_t held = i == x->world->of[client] ? entry : 0;
+
+		(void)explore_will_be(x, i, 0, &held);
+		claims += sl_max_u64(held, explore_request_of(x, i, 0));
+	}
+	return !entry || claims <= x->world->units;
 }
 
 bool explore_recovers(const struct explore *x)
@@ -53,7 +107,8 @@ uint32_t explore_leaving(const struct explore_client *c, uint32_t gpu)
 
 static uint32_t here(const struct explore_client *c, uint32_t gpu)
 {
-	return c->resident[gpu] + granted(c, gpu) + explore_returning(c, gpu);
+	return c->resident[gpu] + granted(c, gpu) + explore_returning(c, gpu) +
+	       explore_unpaid(c, gpu);
 }
 
 uint32_t explore_use(const struct explore *x, uint32_t workload, uint32_t gpu)
@@ -64,7 +119,8 @@ uint32_t explore_use(const struct explore *x, uint32_t workload, uint32_t gpu)
 		const struct explore_client *c = &x->s.client[i];
 
 		if (c->alive && x->world->of[i] == workload)
-			sum += c->resident[gpu] + c->evicted[gpu] + granted(c, gpu);
+			sum += c->resident[gpu] + c->evicted[gpu] + granted(c, gpu) +
+			       explore_unpaid(c, gpu);
 	}
 	return sum;
 }
@@ -98,7 +154,7 @@ uint32_t explore_will_be(
 		if (x->world->of[i] != workload)
 			continue;
 		sum += here(c, gpu) - explore_leaving(c, gpu);
-		*held += c->held[gpu];
+		*held += c->held[gpu] + explore_unpaid(c, gpu);
 	}
 	return sum;
 }
@@ -224,8 +280,8 @@ uint32_t explore_fixed(const struct explore *x, uint32_t client, uint32_t gpu)
 	const struct explore_client *c = &x->s.client[client];
 
 	return explore_workload_of(x, client)->flags & SL_WORKLOAD_NO_SWAP
-		       ? c->resident[gpu]
-		       : c->held[gpu];
+		       ? c->resident[gpu] + explore_unpaid(c, gpu)
+		       : c->held[gpu] + explore_unpaid(c, gpu);
 }
 
 static uint32_t fixed_beside(const struct explore *x, uint32_t client, uint32_t gpu)
@@ -242,19 +298,22 @@ bool explore_is_excused(const struct explore *x, uint32_t client)
 	const struct explore_client *c = &x->s.client[client];
 	uint32_t missing = 0;
 
-	if (x->s.parked[x->world->of[client]])
+	/* Parked; or requests took the room of its contexts. */
+	if (x->s.parked[x->world->of[client]] || !explore_may_enter(x, client))
 		return true;
 	if (explore_is_owed(x, client) &&
 		(!c->ask_units || explore_is_entitled(x, client)))
 		return false;
 	for (uint32_t gpu = 0; gpu < x->world->gpus; gpu++) {
-		uint32_t own = c->resident[gpu] + c->evicted[gpu];
+		uint32_t own = c->resident[gpu] + c->evicted[gpu] +
+			       explore_unpaid(c, gpu) + explore_entry(x, c, gpu);
 
-		if (c->evicted[gpu] &&
+		if ((c->evicted[gpu] || explore_entry(x, c, gpu)) &&
 			own + fixed_beside(x, client, gpu) > x->world->units)
 			return true;
-		missing += sl_sub_sat(
-			explore_physical(x, gpu) + c->evicted[gpu], x->world->units);
+		missing += sl_sub_sat(explore_physical(x, gpu) + c->evicted[gpu] +
+					      explore_entry(x, c, gpu),
+			x->world->units);
 	}
 	/* Others leave before the memory is used, and lent memory must be taken back. */
 	return explore_lent(x) + missing > x->world->pool;

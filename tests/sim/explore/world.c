@@ -207,6 +207,28 @@ static void on_restore(struct explore *x, const struct sl_action *a)
 	x->s.orders++;
 }
 
+static void on_place(
+	struct explore *x, uint64_t client, uint64_t id, enum explore_order order)
+{
+	struct explore_client *c = client_of(x, client);
+	uint8_t units;
+
+	if (!c || !c->alive || c->order)
+		return;
+	c->order = order;
+	c->order_id = id;
+	c->order_gpu = c->order_units = c->moved = c->tell_units = 0;
+	c->aborted = false;
+	x->s.orders++;
+	if (order == EXPLORE_DETACHES) {
+		c->told = explore_is_out(c) && c->told;
+		return;
+	}
+	units = c->away;
+	c->away = 0;
+	explore_set_context(x, c, units);
+}
+
 /* The runtime answers every PROBE at once, and then at each beat (runtime/link/pulse.c). In most
  * worlds only the first PROBE is answered at once. Otherwise machine and client could exchange
  * probes without end, and the search would not get beyond that. */
@@ -260,6 +282,12 @@ static void receive(struct explore *x, const struct sl_action *a)
 		break;
 	case SL_ACTION_EVICT: on_evict(x, a); break;
 	case SL_ACTION_RESTORE: on_restore(x, a); break;
+	case SL_ACTION_DETACH:
+		on_place(x, a->detach.client, a->id, EXPLORE_DETACHES);
+		break;
+	case SL_ACTION_ATTACH:
+		on_place(x, a->attach.client, a->id, EXPLORE_ATTACHES);
+		break;
 	case SL_ACTION_ABORT:
 		c = client_of(x, a->abort.client);
 		if (c && c->order == EXPLORE_EVICTS && c->order_id == a->abort.order)
@@ -299,9 +327,11 @@ static void introduce(struct explore *x)
 		.idle_wait = SL_S, .recover_wait = EXPLORE_RECOVERS,
 		.pool_bytes = explore_bytes(w->pool),
 		.chain = SL_CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_WAIT, 0),
-		.untakeable_after = 30 * SL_S);
+		.untakeable_after = 30 * SL_S, .detach = w->detach);
 	for (uint32_t gpu = 0; gpu < w->gpus; gpu++)
-		EXPLORE_STEP(x, GPU_ADD, gpu_add, gpu, explore_bytes(w->units), 0, 0);
+		EXPLORE_STEP(x, GPU_ADD, gpu_add, gpu,
+			explore_bytes(w->units + w->reserve), explore_bytes(w->reserve),
+			0);
 	for (uint32_t i = 0; i < w->workloads; i++) {
 		const struct explore_workload *wl = &w->workload[i];
 
@@ -325,6 +355,11 @@ static void introduce(struct explore *x)
 		c->evicted[0] = w->had_out[i];
 		EXPLORE_STEP(x, CLIENT_JOIN, client_join, explore_client_id(i),
 			explore_workload_id(w->of[i]), w->restarts, 1);
+		if (w->context[i]) {
+			explore_set_context(x, c, w->context[i]);
+			EXPLORE_STEP(x, HIDDEN, hidden, explore_client_id(i), 0,
+				explore_bytes(c->context));
+		}
 		/* Its memory that was not reported is measured. */
 		if (c->resident[0])
 			EXPLORE_STEP(x, HIDDEN, hidden, explore_client_id(i), 0,

@@ -32,29 +32,32 @@ enum explore_promise {
 };
 
 /* What can happen. X(NAME, text, args): args: c client, g GPU, u units, w workload. */
-#define EXPLORE_KINDS(X)          \
-	X(ASK, "ask", "cug")      \
-	X(HOLD, "hold", "cug")    \
-	X(COMMIT, "commit", "c")  \
-	X(FAIL, "fail", "c")      \
-	X(FREE, "free", "cg")     \
-	X(DROP, "drop", "cg")     \
-	X(WORK, "work", "c")      \
-	X(IDLE, "idle", "c")      \
-	X(DONE, "done", "c")      \
-	X(MOVED, "moved", "c")    \
-	X(PART, "part", "c")      \
-	X(BUSY, "busy", "c")      \
-	X(NO_HOST, "nohost", "c") \
-	X(DRIVER, "driver", "c")  \
-	X(ABORT, "abort", "c")    \
-	X(DIE, "die", "c")        \
-	X(GONE, "gone", "c")      \
-	X(REPORT, "report", "c")  \
-	X(PARK, "park", "w")      \
-	X(RESUME, "resume", "w")  \
-	X(WAKE, "wake", "")       \
-	X(SECOND, "1s", "")       \
+#define EXPLORE_KINDS(X)           \
+	X(ASK, "ask", "cug")       \
+	X(HOLD, "hold", "cug")     \
+	X(COMMIT, "commit", "c")   \
+	X(FAIL, "fail", "c")       \
+	X(FREE, "free", "cg")      \
+	X(DROP, "drop", "cg")      \
+	X(WORK, "work", "c")       \
+	X(IDLE, "idle", "c")       \
+	X(DONE, "done", "c")       \
+	X(MOVED, "moved", "c")     \
+	X(PART, "part", "c")       \
+	X(BUSY, "busy", "c")       \
+	X(NO_HOST, "nohost", "c")  \
+	X(DRIVER, "driver", "c")   \
+	X(ABORT, "abort", "c")     \
+	X(PLACED, "placed", "c")   \
+	X(STAYED, "stayed", "c")   \
+	X(CONTEXT, "context", "c") \
+	X(DIE, "die", "c")         \
+	X(GONE, "gone", "c")       \
+	X(REPORT, "report", "c")   \
+	X(PARK, "park", "w")       \
+	X(RESUME, "resume", "w")   \
+	X(WAKE, "wake", "")        \
+	X(SECOND, "1s", "")        \
 	X(LONG, "6s", "")
 
 enum explore_kind {
@@ -89,18 +92,30 @@ struct explore_world {
 	bool restarts;
 	bool prompt; /* every PROBE is answered at once */
 	uint8_t had[EXPLORE_CLIENTS], had_out[EXPLORE_CLIENTS];
+	/* Processes of parked workloads leave their GPUs. Units of GPU 0 that are kept for
+	 * contexts, and that the contexts of client c have there from the start. */
+	bool detach;
+	uint8_t reserve, context[EXPLORE_CLIENTS];
 	uint32_t depth; /* of the run in `make test` */
 };
 
 extern const struct explore_world explore_worlds[];
 extern const uint32_t explore_worlds_count;
 
-enum explore_order { EXPLORE_NO_ORDER = 0, EXPLORE_EVICTS, EXPLORE_RESTORES };
+enum explore_order {
+	EXPLORE_NO_ORDER = 0,
+	EXPLORE_EVICTS,
+	EXPLORE_RESTORES,
+	EXPLORE_DETACHES,
+	EXPLORE_ATTACHES
+};
 
 struct explore_client {
 	bool alive, expected, granted, ask_held, stands, told, busy, aborted, ends;
 	uint8_t resident[EXPLORE_GPUS], evicted[EXPLORE_GPUS], held[EXPLORE_GPUS],
 		dying[EXPLORE_GPUS];
+	/* Its contexts, on GPU 0: measured, of these paid by the reserve; off the GPU with it. */
+	uint8_t context, paid, away;
 	uint8_t ask_units, ask_gpu; /* 0 units: no demand */
 	uint8_t probe;              /* enum sl_probe */
 	uint8_t order, order_gpu, order_units, moved, tell_units;
@@ -221,6 +236,16 @@ bool explore_is_within(const struct explore *x, uint32_t workload);
 bool explore_lacks(const struct explore *x, uint32_t workload, bool *rightly);
 sl_ns explore_quiet_of(const struct explore *x, uint32_t workload);
 bool explore_is_out(const struct explore_client *c);
+/* The process is off its GPUs, or on its way: it stands still. */
+bool explore_is_still(const struct explore_client *c);
+/* So many units of contexts are measured now; the reserve pays, in the order of clients. */
+void explore_set_context(struct explore *x, struct explore_client *c, uint8_t units);
+/* Of its contexts, what the reserve does not pay, or would not if it came back now. */
+uint32_t explore_unpaid(const struct explore_client *c, uint32_t gpu);
+uint32_t explore_entry(
+	const struct explore *x, const struct explore_client *c, uint32_t gpu);
+/* I1 has room for its entry. */
+bool explore_may_enter(const struct explore *x, uint32_t client);
 /* Reports are waited for. */
 bool explore_recovers(const struct explore *x);
 /* Some of its memory is on the host, and a thread of it stands at the gate or asks for more. */

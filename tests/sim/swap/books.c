@@ -9,7 +9,7 @@
 /* Some of its memory was on the host: is all of it back? */
 static void look_if_whole(struct swap_rules *r, struct swap_party *p, bool was_out)
 {
-	if (!was_out || swap_party_evicted(p) || (p->order && !p->is_restore))
+	if (!was_out || swap_party_is_out(p) || (p->order && !p->is_restore))
 		return;
 	p->resumed = false;
 	p->resident_at = r->now;
@@ -32,6 +32,7 @@ static void on_config(struct swap_rules *r, const struct sl_event *e)
 	r->stop_grace = e->config.stop_grace;
 	r->untakeable_after = e->config.untakeable_after;
 	r->last_resort = e->config.last_resort;
+	r->detaches = e->config.detach;
 	r->waits_first = (chain & 15) == SL_RESOLVER_WAIT;
 	for (; chain; chain >>= 4) {
 		r->swaps |= (chain & 15) == SL_RESOLVER_SWAP;
@@ -116,19 +117,10 @@ static void forget_if_gone(struct swap_rules *r, struct swap_party *p)
 
 /* --- the reserve --- */
 
-static uint64_t reserve_room(const struct swap_rules *r, uint32_t gpu)
-{
-	uint64_t paid = 0;
-
-	for (uint32_t i = 0; i < r->parties; i++)
-		paid += r->party[i].used ? r->party[i].paid[gpu] : 0;
-	return sl_sub_sat(r->reserve[gpu], paid);
-}
-
 /* Pays what the reserve could not pay before: the client that joined first comes first. */
 static void repay(struct swap_rules *r, uint32_t gpu)
 {
-	uint64_t room = reserve_room(r, gpu), bytes;
+	uint64_t room = swap_reserve_room(r, gpu), bytes;
 
 	while (room) {
 		struct swap_party *first = NULL;
@@ -156,11 +148,11 @@ static void release(
 	repay(r, gpu);
 }
 
-static void on_hidden(
+void swap_set_measured(
 	struct swap_rules *r, struct swap_party *p, uint32_t gpu, uint64_t bytes)
 {
 	p->paid[gpu] = 0;
-	p->paid[gpu] = sl_min_u64(bytes, reserve_room(r, gpu));
+	p->paid[gpu] = sl_min_u64(bytes, swap_reserve_room(r, gpu));
 	p->hidden[gpu] = bytes - p->paid[gpu];
 	repay(r, gpu);
 }
@@ -170,12 +162,13 @@ static void on_exit(struct swap_rules *r, struct swap_party *p)
 	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
 		p->dying[gpu] = r->lost_mask >> gpu & 1 ? 0 : swap_party_resident(p, gpu);
 		p->evicted[gpu] = p->backing[gpu] = p->hidden[gpu] = p->held[gpu] = 0;
+		p->away[gpu] = 0;
 		if (r->lost_mask >> gpu & 1)
 			release(r, p, gpu, 0);
 	}
 	memset(p->demand, 0, sizeof(p->demand));
 	p->order = 0;
-	p->termed = false;
+	p->travels = p->termed = false;
 	p->alive = p->wants = p->expected = p->resumed = false;
 	p->store = 0;
 	forget_if_gone(r, p);
@@ -241,7 +234,7 @@ static void on_freed(struct swap_rules *r, struct swap_party *p, const struct sl
 	uint64_t bytes = sl_min_u64(e->freed.bytes,
 		e->freed.evicted ? p->evicted[gpu] : p->backing[gpu] - p->evicted[gpu]);
 
-	bool was_out = swap_party_evicted(p) > 0;
+	bool was_out = swap_party_is_out(p);
 
 	p->backing[gpu] -= bytes;
 	if (e->freed.evicted) {
@@ -282,7 +275,7 @@ static void on_done(struct swap_rules *r, struct swap_party *p, const struct sl_
 
 	if (gpu >= SWAP_GPUS || !(r->present_mask >> gpu & 1))
 		return;
-	was_out = swap_party_evicted(p) > 0;
+	was_out = swap_party_is_out(p);
 	before = p->evicted[gpu];
 	p->evicted[gpu] = sl_min_u64(e->done.evicted_bytes, p->backing[gpu]);
 	/* It may be able now to give what it was asked for before. */
@@ -492,7 +485,13 @@ static void party_event(
 		p->store = e->store.bytes;
 		p->trimmed = 0;
 		break;
-	case SL_EVENT_HIDDEN: on_hidden(r, p, e->hidden.gpu, e->hidden.bytes); break;
+	case SL_EVENT_HIDDEN:
+		/* A sample of a process that is away, or on its way, may be older than that. */
+		if (!swap_party_away(p) && !p->travels)
+			swap_set_measured(r, p, e->hidden.gpu, e->hidden.bytes);
+		break;
+	case SL_EVENT_CLIENT_AWAY: swap_on_away(r, p, e); break;
+	case SL_EVENT_PLACED: swap_on_placed(r, p, e); break;
 	case SL_EVENT_HELD:
 		p->held[e->held.gpu] = sl_min_u64(e->held.bytes, p->backing[e->held.gpu]);
 		p->doubted &= ~(1u << e->held.gpu);

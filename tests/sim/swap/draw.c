@@ -215,6 +215,7 @@ void swap_draw_episode(struct swap_world *w)
 			.pool_bytes = w->pool,
 			.slack_bytes = w->slack,
 			.untakeable_after = 30 * SL_S,
+			.detach = w->detaches,
 			.chain = w->config.config.chain,
 			.stop_idle = w->config.config.stop_idle,
 			.stop_grace = w->config.config.stop_grace,

@@ -49,7 +49,8 @@ static void compare(struct swap_rules *r, const struct sl_node *node)
 			if (v.backing_bytes != p->backing[gpu] ||
 				v.evicted_bytes != p->evicted[gpu] ||
 				v.hidden_bytes != p->hidden[gpu] ||
-				v.paid_bytes != p->paid[gpu])
+				v.paid_bytes != p->paid[gpu] ||
+				v.away_bytes != p->away[gpu])
 				swap_break(r, SWAP_SHOWN,
 					"client %" PRIu64 " on GPU %u: backing %" PRIu64
 					", evicted %" PRIu64 ", hidden %" PRIu64
@@ -81,6 +82,14 @@ static void compare(struct swap_rules *r, const struct sl_node *node)
 		uint64_t free_bytes =
 			sl_sub_sat(swap_shareable(r, gpu), swap_physical(r, gpu));
 
+		if (r->present_mask >> gpu & 1 &&
+			sl_node_gpu(node, gpu).paid_bytes + swap_reserve_room(r, gpu) !=
+				r->reserve[gpu])
+			swap_break(r, SWAP_SHOWN,
+				"GPU %u: the reserve has room for %" PRIu64
+				", and pays %" PRIu64 " for the node",
+				gpu, swap_reserve_room(r, gpu),
+				sl_node_gpu(node, gpu).paid_bytes);
 		if (r->present_mask & ~r->lost_mask & 1u << gpu &&
 			sl_node_gpu(node, gpu).free_bytes != free_bytes)
 			swap_break(r, SWAP_SHOWN,
@@ -164,16 +173,16 @@ static void judge_residency(
 {
 	enum sl_residency is = sl_node_workload(node, m->id).residency;
 	bool leaves = false, returns = false, has = false;
-	uint64_t out = swap_evicted(r, m->id);
-	bool fits = false, stays = false, lost = false;
+	bool out = false, fits = false, stays = false, lost = false;
 
 	for (uint32_t i = 0; i < r->parties; i++) {
 		const struct swap_party *p = &r->party[i];
 
 		if (!p->used || !p->alive || p->workload != m->id)
 			continue;
-		leaves |= p->order && !p->is_restore;
+		leaves |= p->order && !p->is_restore && !p->travels;
 		returns |= p->order && p->is_restore;
+		out |= swap_party_is_out(p);
 		for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
 			has |= p->backing[gpu] > 0;
 			if (p->backing[gpu] <= p->evicted[gpu] + p->held[gpu])
@@ -185,7 +194,13 @@ static void judge_residency(
 	switch (is) {
 	case SL_RESIDENCY_RESERVED: fits = !has && !m->parked; break;
 	case SL_RESIDENCY_BOUND: fits = !out && !leaves && !returns && !m->parked; break;
-	case SL_RESIDENCY_LEAVING: fits = leaves && !m->parked; break;
+	case SL_RESIDENCY_LEAVING:
+		fits = m->parked ? m->by_itself && !m->resuming : leaves;
+		break;
+	case SL_RESIDENCY_DETACHED:
+		fits = m->parked && m->by_itself && !m->resuming && !leaves && !returns &&
+		       !stays;
+		break;
 	case SL_RESIDENCY_EVICTED:
 		fits = out && swap_member_waits(r, m) && !m->parked;
 		break;
@@ -197,9 +212,12 @@ static void judge_residency(
 		break;
 	case SL_RESIDENCY_RETURNING: fits = returns && !m->parked; break;
 	case SL_RESIDENCY_PARKED:
-		fits = m->parked && !m->resuming && !leaves && !returns && !stays;
+		fits = m->parked && !m->by_itself && !m->resuming && !leaves &&
+		       !returns && !stays;
 		break;
-	case SL_RESIDENCY_PARKING: fits = m->parked && !m->resuming; break;
+	case SL_RESIDENCY_PARKING:
+		fits = m->parked && !m->by_itself && !m->resuming;
+		break;
 	case SL_RESIDENCY_RESUMING: fits = m->parked && m->resuming; break;
 	default: break;
 	}
@@ -207,7 +225,7 @@ static void judge_residency(
 		swap_break(r, SWAP_SHOWN,
 			"workload %" PRIu64
 			" is said to be in state %u; parked %d, resuming %d, leaving %d, "
-			"returning %d, on the host %" PRIu64 ", wants %d",
+			"returning %d, away %d, wants %d",
 			m->id, (unsigned)is, m->parked, m->resuming, leaves, returns, out,
 			swap_member_wants(r, m));
 	m->residency = is;
@@ -238,6 +256,18 @@ static bool is_any_going(const struct swap_rules *r)
 	return false;
 }
 
+static bool may_all_enter(const struct swap_rules *r, const struct swap_member *m)
+{
+	for (uint32_t i = 0; i < r->parties; i++) {
+		const struct swap_party *p = &r->party[i];
+
+		if (p->used && p->alive && p->workload == m->id &&
+			!swap_may_enter(r, p, m))
+			return false;
+	}
+	return true;
+}
+
 /* MAX_WAIT: a workload is resident again within the longest wait that the node told. This is judged
  * as long as the competing clients stay the same and none of them ends by itself. */
 static void judge_wait(
@@ -265,8 +295,9 @@ static void judge_wait(
 		m->contest = r->contest;
 		m->wait_bound = sl_max_u64(m->wait_bound, bound);
 	}
-	/* With a full pool, or where no client is moved for others, nothing is promised. */
-	if (swap_is_pool_in_the_way(r) || !r->swaps)
+	/* With a full pool, or where no client is moved for others, nothing is promised; nor while
+	 * requests have taken the room of its contexts. */
+	if (swap_is_pool_in_the_way(r) || !r->swaps || !may_all_enter(r, m))
 		m->wait_bound = SL_NS_NEVER;
 	if (r->quiet && m->wait_bound != SL_NS_NEVER &&
 		r->now > m->wait_bound + (m->wait_bound - m->wants_since) / 10 +
@@ -296,7 +327,8 @@ static bool could_come(
 	return swap_party_wants(p) && m && !m->parked && !m->removed && !m->stopping &&
 	       !is_moved(r, m) && !p->expected && !swap_recovers(r) &&
 	       !swap_is_going(r, p) && p->condition == SL_CONDITION_RUNNING &&
-	       (!p->failed_at || r->now >= p->failed_at + BACK_OFF);
+	       (!p->failed_at || r->now >= p->failed_at + BACK_OFF) &&
+	       swap_may_enter(r, p, m);
 }
 
 /* For all that wait; a burst may have to leave others their unclaimed requests. */
@@ -316,12 +348,22 @@ static bool is_there_room(struct swap_rules *r, uint32_t mask)
 	return true;
 }
 
+/* Its GPUs, with those where it comes back to a context. */
+static uint32_t gpus_of(const struct swap_party *p, const struct swap_member *m)
+{
+	uint32_t mask = m->mask;
+
+	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++)
+		mask |= p->away[gpu] ? 1u << gpu : 0;
+	return mask;
+}
+
 /* FIT: what fits together runs together. No client stays on the host when there is memory for all
  * that wait. */
 static void judge_fit(
 	struct swap_rules *r, struct swap_party *p, const struct swap_member *m)
 {
-	if (!could_come(r, p, m) || !is_there_room(r, m->mask))
+	if (!could_come(r, p, m) || !is_there_room(r, gpus_of(p, m)))
 		p->fits_since = 0;
 	else if (!p->fits_since)
 		p->fits_since = r->now;

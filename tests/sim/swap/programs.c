@@ -14,7 +14,7 @@ bool swap_is_out(const struct swap_client *c)
 		if (c->evicted[gpu])
 			return true;
 	}
-	return false;
+	return c->place != PLACE_THERE;
 }
 
 void swap_think_after(struct swap_world *w, uint32_t slot, sl_ns after)
@@ -129,7 +129,7 @@ void swap_free(struct swap_world *w, uint32_t slot, uint32_t gpu, uint64_t bytes
 	uint64_t *from = evicted ? &c->evicted[gpu] : &c->resident[gpu];
 
 	/* The control lock is closed while bytes move. */
-	if (c->order.phase == ORDER_COPIES || c->order.phase == ORDER_RETURNS)
+	if (c->order.phase == ORDER_COPIES || c->order.phase == ORDER_RETURNS || c->place)
 		return;
 	bytes = sl_min_u64(bytes, evicted ? *from : sl_sub_sat(*from, c->held[gpu]));
 	if (!bytes)
@@ -285,7 +285,7 @@ void swap_think(struct swap_world *w, uint32_t slot)
 	if (wl->shape != SWAP_HOARDER && c->denied && !w->scripted &&
 		sl_rng_one_in(&w->rng, 8))
 		c->denied = false;
-	if (grows(w, slot, wl) || churns(w, slot, wl))
+	if (!c->place && (grows(w, slot, wl) || churns(w, slot, wl)))
 		return;
 	if (!c->is_open) {
 		c->serial = ++w->next_serial;
@@ -330,6 +330,7 @@ void swap_join(struct swap_world *w, uint32_t workload)
 		swap_step(w, (struct sl_event){.type = SL_EVENT_CLIENT_JOIN,
 				     .client_join = {c->id, w->workload[workload].id, 0,
 					     c->swaps}});
+		swap_make_contexts(w, i);
 		swap_think_after(w, i, w->scripted ? 0 : sl_rng_below(&w->rng, 2 * SL_S));
 		return;
 	}
@@ -363,7 +364,7 @@ void swap_report(struct swap_world *w, uint32_t slot)
 			swap_send(w, slot,
 				(struct sl_event){.type = SL_EVENT_HELD,
 					.held = {c->id, gpu, c->held[gpu]}});
-		if (c->hidden[gpu])
+		if (c->hidden[gpu] && !c->place)
 			swap_send(w, slot,
 				(struct sl_event){.type = SL_EVENT_HIDDEN,
 					.hidden = {c->id, gpu, c->hidden[gpu]}});

@@ -69,7 +69,12 @@ static void on_set_done(struct swap_rules *r, const struct sl_action *a)
 	r->contest++;
 	if (e->type == SL_EVENT_WORKLOAD_PARK && e->workload_park.workload == m->id) {
 		m->parked = true;
+		m->by_itself = e->workload_park.returns;
 		m->resuming = false;
+		for (uint32_t i = 0; i < r->parties; i++) {
+			if (r->party[i].workload == m->id)
+				r->party[i].stayed = 0;
+		}
 	} else if (e->type == SL_EVENT_WORKLOAD_SET &&
 		   e->workload_set.workload == m->id) {
 		m->request = a->set_done.request_bytes;
@@ -111,7 +116,8 @@ static void on_parked(struct swap_rules *r, const struct sl_action *a)
 	for (uint32_t i = 0; i < r->parties; i++) {
 		const struct swap_party *p = &r->party[i];
 
-		if (p->used && p->workload == a->parked.workload && p->order)
+		if (p->used && p->workload == a->parked.workload && p->order &&
+			!p->travels)
 			swap_break(r, SWAP_PARKED,
 				"workload %" PRIu64
 				" is told to be parked, and client %" PRIu64
@@ -138,7 +144,7 @@ static void on_resumed(struct swap_rules *r, const struct sl_action *a)
 
 		if (!p->used || !p->alive || p->workload != m->id)
 			continue;
-		p->resumed = swap_party_evicted(p) > 0 || p->order;
+		p->resumed = swap_party_is_out(p) || p->order;
 		if (p->resumed && !p->wants)
 			p->wants_at = r->now;
 	}
@@ -224,6 +230,9 @@ static void on_grant(struct swap_rules *r, const struct sl_action *a)
 			"GRANT to client %" PRIu64 ", of which %" PRIu64
 			" bytes are on the host",
 			p->id, swap_party_evicted(p));
+	if (swap_party_away(p))
+		swap_break(r, SWAP_WHOLE,
+			"GRANT to client %" PRIu64 ", which is off its GPUs", p->id);
 	if (m->parked)
 		swap_break(r, SWAP_PARKED,
 			"GRANT to client %" PRIu64 " of a parked workload", p->id);
@@ -316,6 +325,7 @@ static void open_order(struct swap_rules *r, struct swap_party *p, uint64_t id,
 	p->order_bytes = bytes;
 	p->order_gpu = gpu;
 	p->is_restore = is_restore;
+	p->travels = false;
 	p->aborted = p->moved = false;
 	p->order_at = r->now;
 }
@@ -335,6 +345,9 @@ static bool may_move(struct swap_rules *r, const char *what, uint64_t client,
 		swap_break(r, SWAP_ONE_ORDER,
 			"%s of client %" PRIu64 ", whose order %" PRIu64 " is open", what,
 			p->id, p->order);
+	if (swap_party_away(p))
+		swap_break(r, SWAP_PLACES,
+			"%s of client %" PRIu64 ", which is off its GPUs", what, p->id);
 	if (p->expected)
 		swap_break(r, SWAP_RECOVERY,
 			"%s of client %" PRIu64 ", which has not reported", what, p->id);
@@ -576,7 +589,7 @@ static void on_abort(struct swap_rules *r, const struct sl_action *a)
 	struct swap_party *p = swap_party_of(r, a->abort.client);
 
 	if (!p || !p->order || p->order != a->abort.order || p->is_restore ||
-		p->aborted) {
+		p->travels || p->aborted) {
 		swap_break(r, SWAP_ONE_ORDER, "ABORT of no open EVICT (%" PRIu64 ")",
 			a->abort.order);
 		return;
@@ -633,6 +646,8 @@ void swap_rules_action(struct swap_rules *r, const struct sl_action *a)
 	case SL_ACTION_EVICT: on_evict(r, a); break;
 	case SL_ACTION_RESTORE: on_restore(r, a); break;
 	case SL_ACTION_ABORT: on_abort(r, a); break;
+	case SL_ACTION_DETACH: swap_on_detach(r, a); break;
+	case SL_ACTION_ATTACH: swap_on_attach(r, a); break;
 	case SL_ACTION_STOP: swap_on_stop(r, a); break;
 	case SL_ACTION_TRIM: on_trim(r, a); break;
 	case SL_ACTION_PROBE: on_probe(r, a); break;

@@ -53,6 +53,10 @@ struct swap_party {
 	uint32_t
 		doubted; /* GPUs where its reported held memory broke the promises: not all of it
 			  * counts */
+	/* measured when it left its GPUs; not there now */
+	uint64_t away[SWAP_GPUS];
+	sl_ns stayed_at;          /* when it refused to leave them */
+	uint32_t stayed;          /* how often in a row, since its workload was parked */
 	uint64_t paid[SWAP_GPUS]; /* measured beside hidden; the reserve pays them */
 	struct swap_demand demand[SWAP_GRANTS];
 	/* the open order */
@@ -62,6 +66,7 @@ struct swap_party {
 	bool is_restore, aborted;
 	bool for_others;       /* an EVICT for what another workload lacks */
 	uint64_t order_needed; /* of its order_bytes, what suffices for them */
+	bool travels;          /* a DETACH (is_restore: an ATTACH) of the whole process */
 	bool resumed;          /* comes back unasked */
 	bool moved;            /* something has moved by the order */
 	sl_ns order_at;
@@ -84,7 +89,7 @@ struct swap_party {
 
 /* A workload. */
 struct swap_member {
-	bool used, removed, parked, resuming, stopping;
+	bool used, removed, parked, by_itself, resuming, stopping;
 	uint64_t id, request, limit;
 	uint32_t mask, flags;
 	int32_t priority;
@@ -103,6 +108,7 @@ struct swap_rules {
 	struct sl_event event; /* of the step */
 	bool swaps;            /* swap is in the chain and there is a pool */
 	bool waits;            /* a burst that nothing can help is not denied at once */
+	bool detaches;
 	bool waits_first; /* what stands behind `wait` is tried once wait_max is over */
 	sl_ns wait_max, stop_idle, stop_grace, untakeable_after;
 	enum sl_last_resort last_resort;
@@ -168,6 +174,10 @@ uint64_t swap_party_granted(const struct swap_party *p, uint32_t gpu);
 uint64_t swap_party_returning(const struct swap_party *p, uint32_t gpu);
 uint64_t swap_party_leaving(const struct swap_party *p, uint32_t gpu);
 uint64_t swap_party_evicted(const struct swap_party *p);
+/* Memory of it is on the host, or all of it is off its GPUs. */
+bool swap_party_is_out(const struct swap_party *p);
+/* What the reserve can still pay. */
+uint64_t swap_reserve_room(const struct swap_rules *r, uint32_t gpu);
 uint64_t swap_evicted(const struct swap_rules *rules, uint64_t workload); /* 0: all */
 uint64_t swap_leaving(const struct swap_rules *rules);                    /* of all */
 /* The request that counts now: none while it is parked. */
@@ -195,7 +205,8 @@ bool swap_member_waits(const struct swap_rules *r, const struct swap_member *m);
 bool swap_member_wants(const struct swap_rules *r, const struct swap_member *m);
 /* What clients lack on the GPU; of one. */
 uint64_t swap_needs(const struct swap_rules *r, uint32_t gpu);
-uint64_t swap_party_needs(const struct swap_party *p, uint32_t gpu);
+uint64_t swap_party_needs(
+	const struct swap_rules *r, const struct swap_party *p, uint32_t gpu);
 /* A waiting demand within the request of its workload, also if that is parked. */
 bool swap_is_entitled(const struct swap_rules *r, const struct swap_member *m,
 	const struct swap_demand *d);
@@ -228,6 +239,23 @@ bool swap_is_pool_in_the_way(const struct swap_rules *r);
 /* --- books.c --- */
 struct swap_member *swap_new_member(struct swap_rules *rules); /* NULL: no room */
 void swap_books_event(struct swap_rules *rules, const struct sl_event *event);
+
+/* Measured bytes there; the reserve pays what it has room for, and then for others. */
+void swap_set_measured(
+	struct swap_rules *r, struct swap_party *p, uint32_t gpu, uint64_t bytes);
+
+/* --- away.c --- */
+uint64_t swap_party_away(const struct swap_party *p);
+bool swap_is_attaching(const struct swap_party *p);
+/* What it would take there, beyond the reserve, if it came back now. */
+uint64_t swap_entry(const struct swap_rules *r, const struct swap_party *p, uint32_t gpu);
+/* I1 has room for that. */
+bool swap_may_enter(const struct swap_rules *r, const struct swap_party *p,
+	const struct swap_member *m);
+void swap_on_placed(struct swap_rules *r, struct swap_party *p, const struct sl_event *e);
+void swap_on_away(struct swap_rules *r, struct swap_party *p, const struct sl_event *e);
+void swap_on_detach(struct swap_rules *r, const struct sl_action *a);
+void swap_on_attach(struct swap_rules *r, const struct sl_action *a);
 
 /* --- judge.c --- */
 /* I1 may be broken by measured memory only; after the event, and after the step. */

@@ -25,6 +25,13 @@ static void watch(struct swap_world *w, const struct sl_action *a)
 		l.client = a->restore.client;
 		l.bytes = a->restore.bytes;
 		break;
+	case SL_ACTION_DETACH:
+		l.client = a->detach.client;
+		l.bytes = a->detach.bytes;
+		break;
+	case SL_ACTION_ATTACH: l.client = a->attach.client; break;
+	case SL_ACTION_RESUMED:
+	case SL_ACTION_CALLS: break;
 	case SL_ACTION_DENY:
 		l.client = a->deny.client;
 		l.bytes = a->deny.bytes;

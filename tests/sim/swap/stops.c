@@ -102,7 +102,7 @@ static void judge_need(
 				"client %" PRIu64 " is stopped for %" PRIu64
 				" bytes on GPU %u, which others do not use and which "
 				"could be moved",
-				a->stop.client, swap_party_needs(p, gpu), gpu);
+				a->stop.client, swap_party_needs(r, p, gpu), gpu);
 	}
 }
 

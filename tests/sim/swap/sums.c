@@ -66,6 +66,20 @@ uint64_t swap_party_evicted(const struct swap_party *p)
 	return sum;
 }
 
+bool swap_party_is_out(const struct swap_party *p)
+{
+	return swap_party_evicted(p) || swap_party_away(p);
+}
+
+uint64_t swap_reserve_room(const struct swap_rules *r, uint32_t gpu)
+{
+	uint64_t paid = 0;
+
+	for (uint32_t i = 0; i < r->parties; i++)
+		paid += r->party[i].used ? r->party[i].paid[gpu] : 0;
+	return sl_sub_sat(r->reserve[gpu], paid);
+}
+
 uint64_t swap_use(const struct swap_rules *r, uint64_t workload, uint32_t gpu)
 {
 	uint64_t sum = 0;

@@ -105,8 +105,13 @@ void swap_people(struct swap_world *w)
 
 	if (w->drains)
 		return;
-	swap_later(w, swap_span(w, 100 * SL_MS, 20 * SL_S),
+	swap_later(w, swap_span(w, 100 * SL_MS, (w->detaches ? 5 : 20) * SL_S),
 		(struct sim_later){.kind = LATER_PEOPLE});
+	/* Parks are rare otherwise. */
+	if (w->detaches && at != UINT32_MAX && sl_rng_one_in(&w->rng, 2)) {
+		park(w, &w->workload[at]);
+		return;
+	}
 	if (at == UINT32_MAX || sl_rng_one_in(&w->rng, 8)) {
 		swap_arrive_drawn(w);
 		return;
@@ -158,7 +163,7 @@ void swap_refuse(struct swap_world *w, uint32_t slot, uint64_t order, bool sent)
 {
 	const struct swap_party *p = swap_party_of(&w->rules, w->client[slot].id);
 
-	if (!p || !order || p->order != order)
+	if (!p || !order || p->order != order || p->travels)
 		return;
 	swap_step(w, (struct sl_event){.type = SL_EVENT_DONE,
 			     .done = {.client = p->id,
@@ -179,7 +184,7 @@ void swap_lose_line(struct swap_world *w, uint32_t slot)
 	c->line = ++w->next_line;
 	c->want_told = false;
 	swap_step(w, (struct sl_event){.type = SL_EVENT_WANT, .want = {c->id, 0}});
-	if (p && p->order)
+	if (p && p->order && !p->travels)
 		swap_refuse(w, slot, p->order, true);
 	swap_later(w, swap_span(w, SL_MS, SL_S),
 		(struct sim_later){.kind = LATER_REPORT, .slot = slot, .id = c->id});
@@ -251,7 +256,8 @@ static void lose(struct swap_world *w, uint32_t gpu)
 	for (uint32_t i = 0; i < SWAP_CLIENTS; i++) {
 		struct swap_client *c = &w->client[i];
 
-		if (!c->used || !(c->resident[gpu] || c->evicted[gpu]))
+		if (!c->used || !(c->resident[gpu] || c->evicted[gpu] ||
+					(c->place && c->hidden[gpu])))
 			continue;
 		c->gone |= 1u << gpu;
 		swap_later(w, swap_span(w, SL_MS, SL_S),
@@ -285,7 +291,9 @@ static void measure(struct swap_world *w, uint32_t slot, uint32_t gpu)
 		return;
 	}
 	/* No samples are judged while one of its orders is open. */
-	if (c->order.phase || !c->connected)
+	if (c->place)
+		swap_measure_away(w, slot, gpu);
+	if (c->order.phase || c->place || !c->connected)
 		return;
 	c->hidden[gpu] = some_bytes(w, w->capacity[gpu] / 64);
 	swap_send(w, slot,

@@ -24,11 +24,12 @@ bool swap_party_asks(const struct swap_party *p)
 
 bool swap_party_wants(const struct swap_party *p)
 {
-	return p->used && p->alive && swap_party_evicted(p) &&
+	return p->used && p->alive && (swap_party_is_out(p) || swap_is_attaching(p)) &&
 	       (p->wants || p->resumed || swap_party_asks(p));
 }
 
-uint64_t swap_party_needs(const struct swap_party *p, uint32_t gpu)
+uint64_t swap_party_needs(
+	const struct swap_rules *r, const struct swap_party *p, uint32_t gpu)
 {
 	uint64_t sum = 0;
 
@@ -37,7 +38,7 @@ uint64_t swap_party_needs(const struct swap_party *p, uint32_t gpu)
 	/* What is still leaving comes back, too. */
 	if (swap_party_wants(p))
 		sum += p->evicted[gpu] + swap_party_leaving(p, gpu) -
-		       swap_party_returning(p, gpu);
+		       swap_party_returning(p, gpu) + swap_entry(r, p, gpu);
 	for (uint32_t n = 0; n < SWAP_GRANTS; n++) {
 		if (waits(&p->demand[n]) && p->demand[n].gpu == gpu)
 			sum += p->demand[n].bytes;
@@ -125,7 +126,7 @@ uint64_t swap_needs(const struct swap_rules *r, uint32_t gpu)
 	uint64_t sum = 0;
 
 	for (uint32_t i = 0; i < r->parties; i++)
-		sum += swap_party_needs(&r->party[i], gpu);
+		sum += swap_party_needs(r, &r->party[i], gpu);
 	for (uint32_t i = 0; i < r->members; i++) {
 		if (r->member[i].used && r->member[i].resuming)
 			sum += r->member[i].request;
@@ -139,7 +140,7 @@ bool swap_lacks_rightly(struct swap_rules *r, uint64_t workload, uint32_t gpu)
 		const struct swap_party *p = &r->party[i];
 		const struct swap_member *m;
 
-		if (!swap_party_needs(p, gpu) || (workload && p->workload != workload))
+		if (!swap_party_needs(r, p, gpu) || (workload && p->workload != workload))
 			continue;
 		m = swap_member_of(r, p->workload);
 		if (!m)
@@ -195,7 +196,7 @@ sl_ns swap_lacking_for(struct swap_rules *r, uint64_t workload, uint32_t gpu)
 	for (uint32_t i = 0; i < r->parties; i++) {
 		const struct swap_party *p = &r->party[i];
 
-		if ((workload && p->workload != workload) || !swap_party_needs(p, gpu))
+		if ((workload && p->workload != workload) || !swap_party_needs(r, p, gpu))
 			continue;
 		m = swap_member_of(r, p->workload);
 		if (swap_party_wants(p))
@@ -303,7 +304,7 @@ bool swap_is_pool_ample(const struct swap_rules *r)
 bool swap_could_be_had(struct swap_rules *r, const struct swap_party *p,
 	const struct swap_member *m, uint32_t gpu)
 {
-	uint64_t needs = swap_party_needs(p, gpu), free_bytes;
+	uint64_t needs = swap_party_needs(r, p, gpu), free_bytes;
 
 	/* A no-swap workload must leave its owner the request that it would use, moved or not. */
 	if (!r->quiet || !r->swaps || !p->swaps || m->flags & SL_WORKLOAD_NO_SWAP ||

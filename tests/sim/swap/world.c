@@ -239,6 +239,8 @@ static void react(struct swap_world *w, const struct sl_action *a)
 	case SL_ACTION_RESTORE: send_down(w, a->restore.client, a); break;
 	case SL_ACTION_ABORT: send_down(w, a->abort.client, a); break;
 	case SL_ACTION_TRIM: send_down(w, a->trim.client, a); break;
+	case SL_ACTION_DETACH: swap_place(w, a->detach.client, a); break;
+	case SL_ACTION_ATTACH: swap_place(w, a->attach.client, a); break;
 	case SL_ACTION_PROBE: send_down(w, a->probe.client, a); break;
 	case SL_ACTION_ADMIT: admit(w, a); break;
 	case SL_ACTION_STOP: swap_signal(w, a); break;
@@ -310,6 +312,7 @@ void swap_steps(
 	if (w->rules.failed[0])
 		swap_fail(w, "rules: %s", w->rules.failed);
 	judge_reality(w);
+	swap_judge_places(w);
 	if (sl_node_check(w->node, &err))
 		swap_fail(w, "node check: %s", err.text);
 	/* Answers may step again. */
@@ -467,6 +470,7 @@ void swap_restart(struct swap_world *w)
 		swap_step(w, (struct sl_event){.type = SL_EVENT_CLIENT_JOIN,
 				     .client_join = {c->id, w->workload[c->workload].id,
 					     1, c->swaps}});
+		swap_find_place(w, i);
 		if (w->drains || !sl_rng_one_in(&w->rng, 20))
 			swap_later(w, swap_span(w, SL_MS, 3 * SL_S),
 				(struct sim_later){
@@ -515,6 +519,7 @@ static void happen(struct swap_world *w, const struct sim_later *later)
 	case LATER_REPORT: swap_report(w, later->slot); break;
 	case LATER_REFUSE: swap_refuse(w, later->slot, later->number, false); break;
 	case LATER_GO_ON: swap_go_on(w, later->slot); break;
+	case LATER_PLACED: swap_placed(w, later->slot, later->number); break;
 	case LATER_NO_SIGNAL:
 		swap_step(w, (struct sl_event){.type = SL_EVENT_STOP_FAILED,
 				     .stop_failed = {c->id}});
@@ -604,6 +609,7 @@ void swap_world_init(struct swap_world *w, uint64_t seed)
 {
 	memset(w, 0, sizeof(*w));
 	w->rng.state = seed;
+	w->detaches = swap_draw_detach(seed);
 	w->now = 1 * SL_S;
 }
 

@@ -116,6 +116,10 @@ struct swap_client {
 	enum sl_probe probe;
 	enum sl_client_condition condition;
 	struct swap_order order;
+	/* whether it is on its GPUs, contexts included; the daemon's order that it is moved by */
+	enum { PLACE_THERE = 0, PLACE_LEAVES, PLACE_AWAY, PLACE_RETURNS } place;
+	uint64_t place_order;
+	sl_ns place_since;
 	bool is_open;
 	sl_ns opened_at, open_ns; /* how long its gate was open, in all */
 	sl_ns open_then;          /* of it, when the judging of turns began */
@@ -137,6 +141,7 @@ enum swap_kind {
 	LATER_PEOPLE,
 	LATER_TROUBLE,
 	LATER_BACK,      /* gpu */
+	LATER_PLACED,    /* client, number: a DETACH or ATTACH */
 	LATER_NO_SIGNAL, /* client: it could not be signalled */
 	LATER_DIE
 };
@@ -155,7 +160,8 @@ struct swap_stats {
 		parks, resumes, turns, told, parts, stops, kills;
 	uint64_t moved_bytes, denies[SL_REASONS], notes[SL_REASONS],
 		done[SL_SWAP_OUTCOMES], causes[SL_SWAP_CAUSES], wants, served;
-	uint64_t windows;      /* of time in which a share was due */
+	uint64_t placed[3]; /* processes that left, came back, or refused one of these */
+	uint64_t windows;   /* of time in which a share was due */
 	uint64_t waited_after; /* events after which a client wanted */
 };
 
@@ -176,7 +182,9 @@ struct swap_world {
 	/* of the episode */
 	enum swap_mood mood;
 	bool faults, drains, scripted;
-	bool stops; /* `priority` is among the resolvers */
+	bool detaches;                     /* of the whole run */
+	enum sl_swap_cause refuses_places; /* in plays */
+	bool stops;                        /* `priority` is among the resolvers */
 	uint32_t gpus, workloads_most, clients_most;
 	uint64_t capacity[SWAP_GPUS], link_out[SWAP_GPUS], link_in[SWAP_GPUS];
 	uint32_t lost_mask;
@@ -255,6 +263,16 @@ void swap_share_look(struct swap_world *w);
 /* --- orders.c --- */
 void swap_receive(struct swap_world *w, uint32_t slot, const struct sl_action *action);
 void swap_order_goes_on(struct swap_world *w, uint32_t slot);
+/* --- places.c --- */
+/* Whether processes of parked workloads leave their GPUs in this seed's world. */
+bool swap_draw_detach(uint64_t seed);
+void swap_make_contexts(struct swap_world *w, uint32_t slot);
+/* The daemon carries out a DETACH or ATTACH, and is done with it. */
+void swap_place(struct swap_world *w, uint64_t client, const struct sl_action *a);
+void swap_placed(struct swap_world *w, uint32_t slot, uint64_t order);
+void swap_find_place(struct swap_world *w, uint32_t slot);
+void swap_measure_away(struct swap_world *w, uint32_t slot, uint32_t gpu);
+void swap_judge_places(struct swap_world *w);
 /* --- trouble.c --- */
 void swap_people(struct swap_world *w);
 void swap_trouble(struct swap_world *w);

@@ -81,11 +81,11 @@ fi
 fake swap
 run "$sluice" ps
 same 'swap: where memory is' "$(awk '{ print $6 }' "$work/out" | tr '\n' ' ')" \
-	'STATE reserved bound leaving evicted warm returning parked resuming partial parking '
+	'STATE reserved bound leaving evicted warm returning parked resuming partial parking detached '
 # What was given up is not shown as guaranteed.
-same 'swap: requests' "$(awk '{ print $7 }' "$work/out" | tr '\n' ' ')" 'REQUEST 4GiB 4GiB 4GiB 4GiB 4GiB 4GiB - - 4GiB - '
-same 'swap: what is evicted' "$(awk '{ print $10 }' "$work/out" | tr '\n' ' ')" 'EVICTED - - 2GiB 2GiB 2GiB 2GiB 2GiB 2GiB 2GiB 2GiB '
-same 'swap: longest waits' "$(awk '{ print $12 }' "$work/out" | tr '\n' ' ')" 'MAX-WAIT - - - 12s - - endless - - - '
+same 'swap: requests' "$(awk '{ print $7 }' "$work/out" | tr '\n' ' ')" 'REQUEST 4GiB 4GiB 4GiB 4GiB 4GiB 4GiB - - 4GiB - - '
+same 'swap: what is evicted' "$(awk '{ print $10 }' "$work/out" | tr '\n' ' ')" 'EVICTED - - 2GiB 2GiB 2GiB 2GiB 2GiB 2GiB 2GiB 2GiB 2GiB '
+same 'swap: longest waits' "$(awk '{ print $12 }' "$work/out" | tr '\n' ' ')" 'MAX-WAIT - - - 12s - - endless - - - - '
 expect 'ps at 80 keeps what is evicted' 0 ' USED  *EVICTED  *WAITING' env COLUMNS=80 "$sluice" ps
 expect 'and names whole, before commands' 0 '^ *1  a-model-server-0  ' env COLUMNS=80 "$sluice" ps
 same 'of which there are none' "$(grep -c COMMAND "$work/out")" 0

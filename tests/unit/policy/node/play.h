@@ -13,6 +13,8 @@
  *   `PROBE c 1`
  *   `NOTE REASON g0 w/other 60`: workload/other, bytes
  *   `PARKED w 60`; `RESUMED w 60`: bytes, request
+ *   `DETACH c 60`; `ATTACH c`: bytes
+ *   `DETACHES w`; `CALLS w`
  *   `LEFT w c 60`: only with shows_left
  *   `WAKE 1000`: WAKE_AT in ms, or "never"; only with shows_wakes
  */
@@ -70,6 +72,12 @@ static inline void play_say(struct play *p, const struct sl_action *a)
 		SAY("RESTORE %llu g%u %llu", U(a->restore.client), a->restore.gpu,
 			U(a->restore.bytes));
 		break;
+	case SL_ACTION_DETACH:
+		SAY("DETACH %llu %llu", U(a->detach.client), U(a->detach.bytes));
+		break;
+	case SL_ACTION_DETACHES: SAY("DETACHES %llu", U(a->detaches.workload)); break;
+	case SL_ACTION_CALLS: SAY("CALLS %llu", U(a->calls.workload)); break;
+	case SL_ACTION_ATTACH: SAY("ATTACH %llu", U(a->attach.client)); break;
 	case SL_ACTION_ABORT: SAY("ABORT %llu", U(a->abort.client)); break;
 	case SL_ACTION_TRIM:
 		SAY("TRIM %llu %llu", U(a->trim.client), U(a->trim.bytes));

@@ -1,0 +1,308 @@
+/*
+ * place - see place.h
+ */
+#include "daemon/swap/place.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/log.h"
+#include "base/cuda_types.h"
+#include "daemon/away/away.h"
+#include "daemon/state/commit.h"
+#include "daemon/state/drive.h"
+#include "daemon/state/timer.h"
+
+/* --- the door ------------------------------------------------------------------------------- */
+
+static void set_door(struct sl_client *client, bool closed)
+{
+	union sl_msg msg;
+
+	if (!client->peer)
+		return;
+	sl_wire_init(&msg, SL_MSG_GATE);
+	msg.gate.order = client->place.order;
+	msg.gate.closed = closed;
+	sl_peer_send(client->peer, &msg);
+}
+
+/* --- the one answer ------------------------------------------------------------------------- */
+
+/* The policy's figures count now, and only samples that begin from now on. */
+static void agree(struct sl_client *client)
+{
+	client->changed_at = sl_clock_now();
+	for (uint32_t i = 0; i < client->gpu_count; i++) {
+		struct sl_node_use_view use = sl_node_client_use(
+			client->daemon->node, client->id, client->gpu_numbers[i]);
+
+		client->gpus[i].hidden_bytes = use.hidden_bytes + use.paid_bytes;
+		client->gpus[i].sampled = false;
+	}
+}
+
+static void end(struct sl_client *client, bool ok, enum sl_swap_cause cause)
+{
+	struct sl_event event = {.type = SL_EVENT_PLACED,
+		.placed = {.client = client->id,
+			.order = client->place.order,
+			.outcome = ok ? SL_SWAP_OK : SL_SWAP_REFUSED,
+			.cause = cause,
+			.span = sl_sub_sat(sl_clock_now(), client->place.since)}};
+
+	if (ok == client->place.back) {
+		if (client->away_bytes)
+			sl_commit_soon(client->daemon);
+		client->away_bytes = 0;
+		set_door(client, false);
+	}
+	sl_list_unlink(&client->place.link);
+	sl_list_unlink(&client->place.over.link);
+	client->place.order = 0;
+	sl_drive(client->daemon, &event);
+	agree(client);
+}
+
+static void open_over(struct sl_letter *letter)
+{
+	struct sl_client *client = SL_CONTAINER_OF(letter, struct sl_client, place.over);
+
+	if (client->place.order)
+		end(client, false, client->place.cause);
+}
+
+/* For use inside an action. */
+static void refuse_later(struct sl_client *client, enum sl_swap_cause cause)
+{
+	client->place.cause = cause;
+	sl_drive_post(client->daemon, &client->place.over, open_over);
+}
+
+static enum sl_swap_cause cause_of(const struct sl_away_answer *answer)
+{
+	if (answer->outcome == SL_MOVE_BROKEN)
+		return SL_SWAP_BROKEN;
+	return answer->at == SL_MOVE_CALL_LOCK &&
+			       answer->cuda_result == CUDA_ERROR_NOT_READY
+		       ? SL_SWAP_BUSY
+		       : SL_SWAP_DRIVER;
+}
+
+static void say(const struct sl_client *client, const struct sl_away_answer *answer)
+{
+	static const char *const words[SL_MOVE_OUTCOMES] = {[SL_MOVE_REFUSED] = "stays",
+		[SL_MOVE_AWAY_STILL] = "does not come back yet",
+		[SL_MOVE_BROKEN] = "can use no GPU any more",
+		[SL_MOVE_GONE] = "is gone",
+		[SL_MOVE_UNABLE] =
+			"cannot be moved: there is no helper for its user, or its "
+			"driver cannot do it"};
+
+	sl_info("process %d %s%s%s%s", (int)client->pid, words[answer->outcome],
+		answer->at ? ": " : "", sl_away_call_name(answer->at),
+		answer->at ? " failed" : "");
+	if (answer->cuda_result)
+		sl_info("error %d of the driver, for process %d",
+			(int)answer->cuda_result, (int)client->pid);
+}
+
+static void on_done(void *context, const struct sl_away_answer *answer)
+{
+	struct sl_daemon *daemon = context;
+	struct sl_client *client = sl_map_get(&daemon->clients, answer->id);
+	bool ok = answer->outcome == SL_MOVE_DONE;
+
+	/* It may have ended meanwhile. */
+	if (client && client->place.order && client->process) {
+		if (!ok)
+			say(client, answer);
+		/* A process that does not run is as good as away. */
+		if (client->place.back)
+			ok |= answer->outcome == SL_MOVE_REFUSED ||
+			      answer->outcome == SL_MOVE_BROKEN;
+		else
+			ok |= answer->outcome == SL_MOVE_AWAY_STILL;
+		end(client, ok,
+			answer->outcome == SL_MOVE_DONE ? SL_SWAP_NO_CAUSE
+							: cause_of(answer));
+	}
+	daemon->up->settle(daemon);
+}
+
+/* --- orders --------------------------------------------------------------------------------- */
+
+/* 0 or negative errno. */
+static int give(struct sl_client *client)
+{
+	struct sl_away_order order = {.id = client->id,
+		.uid = client->uid,
+		.pid = client->pid,
+		.start_ticks = client->start_ticks,
+		.back = client->place.back,
+		.lock_ms = (uint32_t)sl_max_u64(
+			1, sl_min_u64(client->place.drain / SL_MS, UINT32_MAX))};
+	char path[32];
+	struct stat st;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d", (int)client->pid);
+	if (stat(path, &st) < 0)
+		return -errno;
+	order.gid = st.st_gid;
+	return sl_away_order(client->daemon->away, &order);
+}
+
+static sl_ns until(const struct sl_client *client)
+{
+	return client->place.since + client->place.drain;
+}
+
+/* For the first door that does not shut in time. */
+static void arm(struct sl_daemon *daemon)
+{
+	sl_ns at = SL_NS_NEVER;
+
+	sl_list_foreach (link, &daemon->placing) {
+		const struct sl_client *client =
+			SL_LIST_ENTRY(link, struct sl_client, place.link);
+
+		if (client->place.state == SL_PLACE_SHUTS)
+			at = sl_min_u64(at, until(client));
+	}
+	sl_timer_set(daemon->place_timer, at);
+}
+
+static int on_late(sd_event_source *source, uint64_t usec, void *context)
+{
+	struct sl_daemon *daemon = context;
+	sl_ns now = sl_clock_now();
+
+	sl_list_foreach_safe (link, &daemon->placing) {
+		struct sl_client *client =
+			SL_LIST_ENTRY(link, struct sl_client, place.link);
+
+		if (client->place.state == SL_PLACE_SHUTS && until(client) <= now)
+			end(client, false, SL_SWAP_BUSY);
+	}
+	arm(daemon);
+	daemon->up->settle(daemon);
+	return 0;
+}
+
+static bool begin(struct sl_client *client, uint64_t id, bool back, sl_ns drain)
+{
+	if (client->place.order || !client->process) {
+		sl_error_log("the policy ordered client %" PRIu64
+			     " to be moved and should not have",
+			client->id);
+		return false;
+	}
+	client->place.order = id;
+	client->place.state = SL_PLACE_MOVES;
+	client->place.back = back;
+	client->place.drain = drain;
+	client->place.since = sl_clock_now();
+	return true;
+}
+
+void sl_place_detach(struct sl_daemon *daemon, const struct sl_action *action)
+{
+	struct sl_client *client = sl_map_get(&daemon->clients, action->detach.client);
+
+	if (!client || !begin(client, action->id, false, action->detach.drain))
+		return;
+	if (!client->peer || client->state != SL_CLIENT_LIVE) {
+		refuse_later(client, SL_SWAP_LOST);
+		return;
+	}
+	client->place.state = SL_PLACE_SHUTS;
+	sl_list_push_tail(&daemon->placing, &client->place.link);
+	set_door(client, true);
+	arm(daemon);
+}
+
+/* The door is shut. */
+static void save(struct sl_client *client)
+{
+	struct sl_daemon *daemon = client->daemon;
+
+	for (uint32_t i = 0; i < client->gpu_count; i++) {
+		struct sl_node_use_view use = sl_node_client_use(
+			daemon->node, client->id, client->gpu_numbers[i]);
+
+		client->away_bytes =
+			sl_max_u64(client->away_bytes, use.hidden_bytes + use.paid_bytes);
+	}
+	sl_commit_soon(daemon);
+	client->place.state = SL_PLACE_SAVES;
+	client->place.commit = sl_commit_next(daemon);
+}
+
+void sl_place_on_gate_done(struct sl_peer *peer, const struct sl_msg_gate_done *msg)
+{
+	struct sl_client *client = peer->client;
+
+	if (!msg->closed)
+		return;
+	if (client->place.order == msg->order && client->place.state == SL_PLACE_SHUTS)
+		save(client);
+	/* It was told before, by a daemon that did not come to take it away. */
+	else if (!client->place.order && !client->away_bytes)
+		set_door(client, false);
+}
+
+void sl_place_lost(struct sl_client *client)
+{
+	if (client->place.order && client->place.state == SL_PLACE_SHUTS)
+		end(client, false, SL_SWAP_LOST);
+}
+
+void sl_place_attach(struct sl_daemon *daemon, const struct sl_action *action)
+{
+	struct sl_client *client = sl_map_get(&daemon->clients, action->attach.client);
+
+	if (client && begin(client, action->id, true, 0) && give(client) < 0)
+		refuse_later(client, SL_SWAP_DRIVER);
+}
+
+void sl_place_written(struct sl_daemon *daemon)
+{
+	sl_list_foreach_safe (link, &daemon->placing) {
+		struct sl_client *client =
+			SL_LIST_ENTRY(link, struct sl_client, place.link);
+
+		if (client->place.state != SL_PLACE_SAVES ||
+			!sl_commit_is_done(daemon, client->place.commit))
+			continue;
+		sl_list_unlink(link);
+		client->place.state = SL_PLACE_MOVES;
+		if (give(client) < 0)
+			refuse_later(client, SL_SWAP_DRIVER);
+	}
+}
+
+void sl_place_recovered(struct sl_client *client, uint64_t away_bytes)
+{
+	client->away_bytes = away_bytes;
+	for (uint32_t i = 0; i < client->gpu_count && away_bytes; i++)
+		sl_drive(client->daemon,
+			&(struct sl_event){.type = SL_EVENT_CLIENT_AWAY,
+				.client_away = {
+					client->id, client->gpu_numbers[i], away_bytes}});
+}
+
+int sl_place_open(struct sl_daemon *daemon)
+{
+	int r = sl_timer_new(daemon, SL_PRIORITY_TIMER, on_late, &daemon->place_timer);
+
+	return r < 0 ? r : sl_away_open(daemon->loop, on_done, daemon, &daemon->away);
+}
+
+void sl_place_close(struct sl_daemon *daemon)
+{
+	daemon->place_timer = sd_event_source_disable_unref(daemon->place_timer);
+	daemon->away = sl_away_close(daemon->away);
+}

@@ -1,0 +1,125 @@
+#!/bin/sh
+# Parked processes leave their GPUs whole, contexts included, and come back with everything they had.
+export BOX='--gpus 1 --memory 2GiB'
+export LIMIT=170
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/swap-lib.sh"
+software_only "the driver's calls for it"
+config 'host_memory: 2GiB'
+config 'detach_contexts: yes'
+daemon_start
+
+# What the driver lists, whatever the daemon believes.
+listed() { "$P/nvml-view" | json -n what=process; }
+lists() { [ "$(listed)" = "$1" ]; }
+measured() { echo $(($(gpu paid_bytes) + $(gpu hidden_bytes))); }
+measures_nothing() { [ "$(measured)" = 0 ]; }
+helper() { pgrep -P "$DAEMON" sluice-move; }
+said() { "$B/sluice" events --last 200 | grep -c "$1"; }
+
+note "--- one goes and comes back"
+swapper one --request 512MiB
+ok one alloc a 64m
+ok one fill a 1
+until_true 20 lists 1 || fail "the driver lists $(listed) processes"
+before=$(measured)
+check "its context is there" "$before" -gt 0
+for i in 1 2 3; do
+	park one
+	until_true 20 lists 0 || fail "its context stays: $("$B/sluice" events --last 5)"
+	check "nothing of it is on the GPU ($i)" "$(measured)" = 0
+	check "it is parked" "$(residency one)" = parked
+	resume one
+	check "the driver lists it" "$(listed)" = 1
+	contents one "after return $i"
+done
+check "its context counts again" "$(until_true 20 [ "$(measured)" -ge "$before" ] && echo yes)" = yes
+check_file "the user is told" "$T/resume.out" 'is back'
+check "each time" "$(said 'has left its GPUs')" = 3
+
+note "--- the helper dies while it is away"
+park one
+until_true 20 lists 0 || fail "its context stays"
+kill -KILL "$(helper)"
+resume one
+contents one "by a new helper"
+
+note "--- the daemon dies while it is away"
+park one
+until_true 20 lists 0 || fail "its context stays"
+daemon_kill
+daemon_start
+until_true 20 is_at one parked || fail "it is not parked any more, but $(residency one)"
+sleep 1
+check "it stays away" "$(listed)" = 0
+resume one
+contents one "by a new daemon"
+check "its context counts" "$(until_true 20 [ "$(measured)" -ge "$before" ] && echo yes)" = yes
+
+note "--- one that is stopped while it is away ends as if it were there"
+park one
+until_true 20 lists 0 || fail "its context stays"
+"$B/sluice" stop one --grace 60s >"$T/stop.out" 2>&1 || fail "cannot stop it: $(cat "$T/stop.out")"
+until_true 20 gone "$(pid_of one)" || fail "it does not end"
+wait "$(pid_of one)" 2>/dev/null
+rm -f "$T/one.in"
+check_books_empty
+
+note "--- idle ones go by themselves, and come back with their next call, whatever it is"
+swapper idle --request 1GiB --detach-after 1s
+ok idle alloc a 64m
+ok idle fill a 3
+for call in "checkall" "info" "use main" "alloc b 1m"; do
+	settled idle detached
+	until_true 20 lists 0 || fail "its context stays: $("$B/sluice" events --last 5)"
+	check "its request is given up" "$(gpu requests_bytes)" = 0
+	# shellcheck disable=SC2086 # words
+	ok idle $call
+	settled idle bound
+	check "with its request" "$(gpu requests_bytes)" = $((1024 * MIB))
+done
+contents idle
+check "told" "$(said 'idle is detached with')" -ge 4
+
+note "--- its place is given to another one meanwhile, and it waits for that one's end"
+settled idle detached
+swapper other --request 1536MiB
+ok other alloc a 1400m
+later idle checkall
+sleep 1
+check "it waits" "$(residency idle)" != bound
+"$B/sluice" why idle >"$T/why" 2>&1
+check_file "and says why" "$T/why" 'will resume once its request|is detached and wants to run|waits'
+kill_swapper other
+settled idle bound
+until_true 20 late idle 1 || fail "its call does not return"
+contents idle
+
+note "--- the daemon dies while it is detached, and its next call comes meanwhile"
+settled idle detached
+until_true 20 lists 0 || fail "its context stays"
+daemon_kill
+later idle info
+sleep 0.5
+daemon_start
+settled idle bound
+until_true 20 late idle 2 || fail "its call does not return"
+contents idle
+end_swapper idle
+check_books_empty
+
+note "--- without the setting contexts stay"
+echo 'detach_contexts: no' >>"$CONFIG"
+sed -i '/^detach_contexts: yes/d' "$CONFIG"
+kill -HUP "$DAEMON"
+swapper two --request 512MiB
+ok two alloc a 64m
+ok two fill a 2
+park two
+sleep 1
+check "the driver lists it" "$(listed)" = 1
+resume two
+contents two
+end_swapper two
+check_books_empty
+finish
