@@ -75,7 +75,7 @@ export function markOf(event) {
 		return "restored";
 	if (reason === "PARKED")
 		return "parked";
-	if (reason === "DETACHED_IDLE")
+	if (reason === "DETACH_BEGINS" || reason === "DETACHED_IDLE")
 		return "detached";
 	if (reason === "RESUMED")
 		return "resumed";

@@ -304,3 +304,57 @@ int bench_part_exchange(int argc, char **argv)
 	end(&scene);
 	return 0;
 }
+
+/* --- whole processes -------------------------------------------------------------------------- */
+
+/* Nothing of it is measured on the GPU any more. */
+static bool is_away(int control)
+{
+	struct sl_msg_gpu_row gpu;
+
+	bench_gpu(control, &gpu);
+	return !gpu.paid_bytes && !gpu.hidden_bytes;
+}
+
+/* The daemon of this part has detach_contexts. Until the process is off the GPU, and from then
+ * until all of it is back. */
+int bench_part_detach(int argc, char **argv)
+{
+	static const uint8_t no_token[SL_WIRE_TOKEN_BYTES];
+	struct bench_samples *out = bench_samples_new(), *in = bench_samples_new();
+	struct scene scene = {
+		.control = bench_dial(SL_ROLE_CONTROL, no_token, NULL),
+		.bytes = number_of("SL_BENCH_SWAP_BYTES", 256 * SL_MIB),
+	};
+
+	start(&scene.a, A, NULL);
+	(void)do_timed(&scene.a, BENCH_DO_HOLD, 1, scene.bytes);
+	copy_plain(&scene);
+	for (uint32_t i = 0; i < ROUNDS; i++) {
+		sl_ns begin;
+
+		(void)do_timed(&scene.a, BENCH_DO_WRITE, 100 + i, 0);
+		begin = sl_clock_now();
+		(void)move(&scene, true);
+		while (!is_away(scene.control)) {
+			bench_require(sl_clock_now() - begin < LIMIT_S * SL_S,
+				"the process stays on its GPU");
+			sl_clock_sleep(SL_MS);
+		}
+		/* The first makes the host's memory, and starts the helper. */
+		if (i)
+			bench_samples_add(out, sl_clock_now() - begin);
+		bench_samples_add(in, move(&scene, false));
+	}
+	bench_emit_against(BENCH_DETACH_OUT, NULL,
+		ratio(bench_quantile(out, 500), scene.out_ns), BENCH_SWAP_PLAIN,
+		BENCH_COMPUTED);
+	bench_emit_against(BENCH_DETACH_IN, NULL,
+		ratio(bench_quantile(in, 500), scene.in_ns), BENCH_SWAP_PLAIN,
+		BENCH_COMPUTED);
+	free(out);
+	free(in);
+	bench_worker_stop(&scene.a);
+	(void)close(scene.control);
+	return 0;
+}

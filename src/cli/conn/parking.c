@@ -61,8 +61,7 @@ static int look(struct parking *p, struct standing *s, struct sl_error *err)
 			continue;
 		s->gpus++;
 		s->parked &= sl_wire_is_parked(row->residency);
-		s->resuming |= sl_wire_is_parked(row->residency) ||
-			       row->residency == SL_WIRE_RESUMING;
+		s->resuming |= sl_wire_gave_up_request(row->residency);
 		s->backing_bytes += row->backing_bytes;
 		s->held_bytes += row->held_bytes;
 		s->evicted_bytes += row->evicted_bytes;

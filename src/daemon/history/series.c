@@ -165,6 +165,8 @@ static const char *mark_of(uint32_t reason)
 	case SL_REASON_RESTORED: return "restored";
 	case SL_REASON_PARK_BEGINS:
 	case SL_REASON_PARKED: return "parked";
+	case SL_REASON_DETACH_BEGINS:
+	case SL_REASON_DETACHED_IDLE: return "detached";
 	case SL_REASON_RESUMED: return "resumed";
 	default: return NULL;
 	}

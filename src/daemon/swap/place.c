@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "base/log.h"
+#include "base/step.h"
 #include "base/cuda_types.h"
 #include "daemon/away/away.h"
 #include "daemon/state/commit.h"
@@ -118,6 +119,7 @@ static void on_done(void *context, const struct sl_away_answer *answer)
 
 	/* It may have ended meanwhile. */
 	if (client && client->place.order && client->process) {
+		sl_step(D_PLACED);
 		if (!ok)
 			say(client, answer);
 		/* A process that does not run is as good as away. */
@@ -222,6 +224,7 @@ void sl_place_detach(struct sl_daemon *daemon, const struct sl_action *action)
 	sl_list_push_tail(&daemon->placing, &client->place.link);
 	set_door(client, true);
 	arm(daemon);
+	sl_step(D_DETACH_BOOKED);
 }
 
 /* The door is shut. */
@@ -264,8 +267,11 @@ void sl_place_attach(struct sl_daemon *daemon, const struct sl_action *action)
 {
 	struct sl_client *client = sl_map_get(&daemon->clients, action->attach.client);
 
-	if (client && begin(client, action->id, true, 0) && give(client) < 0)
+	if (!client || !begin(client, action->id, true, 0))
+		return;
+	if (give(client) < 0)
 		refuse_later(client, SL_SWAP_DRIVER);
+	sl_step(D_ATTACH_SENT);
 }
 
 void sl_place_written(struct sl_daemon *daemon)
@@ -279,8 +285,10 @@ void sl_place_written(struct sl_daemon *daemon)
 			continue;
 		sl_list_unlink(link);
 		client->place.state = SL_PLACE_MOVES;
+		sl_step(D_AWAY_SAVED);
 		if (give(client) < 0)
 			refuse_later(client, SL_SWAP_DRIVER);
+		sl_step(D_AWAY_SENT);
 	}
 }
 

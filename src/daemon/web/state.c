@@ -313,7 +313,8 @@ static double gpus_of_project(const struct draft *draft, const char *project)
 
 		if (!of || strcmp(of[0] ? of : SL_PROJECT_DEFAULT, project) != 0 ||
 			(residency && (strcmp(residency, "parked") == 0 ||
-					      strcmp(residency, "parking") == 0)))
+					      strcmp(residency, "parking") == 0 ||
+					      strcmp(residency, "detached") == 0)))
 			continue;
 		for (size_t j = 0; j < json_array_size(uses); j++) {
 			const json_t *use = json_array_get(uses, j);

@@ -6,6 +6,8 @@
 #include "runtime/gate/door.h"
 #include "runtime/session/state.h"
 
+#include "base/step.h"
+
 #include <string.h>
 
 static struct {
@@ -52,6 +54,7 @@ bool sl_gating_order(const struct sl_msg_gate *msg)
 bool sl_gating_look(void)
 {
 	struct sl_proof proof;
+	bool told;
 
 	if (!gating.pending || !sl_door_is_drained())
 		return true;
@@ -60,7 +63,9 @@ bool sl_gating_look(void)
 	if (proof.running)
 		return true;
 	gating.pending = false;
-	return tell();
+	told = tell();
+	sl_step(C_DOOR_SHUT);
+	return told;
 }
 
 bool sl_gating_is_pending(void)
