@@ -81,6 +81,19 @@ done
 contents idle
 check "told" "$(said 'idle is detached with')" -ge 4
 
+note "--- while it is away, its settings can be changed"
+settled idle detached
+"$B/sluice" set idle --detach-after 0 >"$T/set" 2>&1
+check "set" $? = 0
+check_file "is told" "$T/set" 'never detached for being idle'
+check "and is so" "$(use idle detach_after_ms)" = 0
+ok idle checkall
+settled idle bound
+sleep 2
+check "it stays" "$(residency idle)" = bound
+"$B/sluice" set idle --detach-after 1s >"$T/set" 2>&1
+check_file "back again" "$T/set" 'detached after 1s'
+
 note "--- its place is given to another one meanwhile, and it waits for that one's end"
 settled idle detached
 swapper other --request 1536MiB

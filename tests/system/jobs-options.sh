@@ -72,6 +72,7 @@ option_observe() {
 	check '--observe with a request: refused' $? = 64
 }
 option_warm_after() { effect of warm_after_ms 2500 --warm-after 2500ms; }
+option_detach_after() { effect of detach_after_ms 2500 --detach-after 2500ms; }
 option_force() {
 	# What another program starts is not seen from here.
 	mkdir "$T/bin"

@@ -21,7 +21,7 @@
 
 #define WHICH_ALL                                                                       \
 	(SL_SET_REQUEST | SL_SET_LIMIT | SL_SET_PRIORITY | SL_SET_FLAGS | SL_SET_WAIT | \
-		SL_SET_WARM | SL_SET_GRACE)
+		SL_SET_WARM | SL_SET_DETACH | SL_SET_GRACE)
 
 struct sl_workload *sl_set_changeable(struct sl_peer *peer, uint64_t id, const char *name,
 	const char *verb, struct sl_error *text)

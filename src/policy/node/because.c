@@ -331,6 +331,8 @@ struct sl_node_because sl_node_away_because(
 		because.span = node->now - sl_node_stuck_since(client);
 	} else if (comes) {
 		because.reason = SL_REASON_RETURN_WAITS;
+	} else if (sl_node_lacks_reserve(node, client, &because)) {
+		because.reason = SL_REASON_ENTRY_WAITS;
 	} else if (name_silent(node, claim, &because)) {
 		because.reason = SL_REASON_STUCK_WAITS;
 	} else if (!sl_node_waits_for_pool(node, claim, &because)) {

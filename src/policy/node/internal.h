@@ -228,7 +228,9 @@ void sl_node_detach(struct sl_node_step *step, struct sl_node_client *client);
 void sl_node_attach(struct sl_node_step *step, struct sl_node_client *client);
 /* It comes back even if it does not want to run, if it is away or leaving. */
 void sl_node_call_back(struct sl_node_step *step, struct sl_node_client *client);
-/* I1 has room for its contexts beside the requests of others. */
+/* I1 has no room for its contexts beside the requests of others: says on which GPU. */
+bool sl_node_lacks_reserve(const struct sl_node *node,
+	const struct sl_node_client *client, struct sl_node_because *because);
 bool sl_node_may_attach(const struct sl_node *node, const struct sl_node_client *client);
 
 /* --- trims.c --- */

@@ -90,7 +90,8 @@ void sl_node_call_back(struct sl_node_step *step, struct sl_node_client *client)
 		client->wants_since = sl_node_stamp(step);
 }
 
-bool sl_node_may_attach(const struct sl_node *node, const struct sl_node_client *client)
+bool sl_node_lacks_reserve(const struct sl_node *node,
+	const struct sl_node_client *client, struct sl_node_because *because)
 {
 	const struct sl_ledger_account *account = &client->workload->account;
 
@@ -99,15 +100,28 @@ bool sl_node_may_attach(const struct sl_node *node, const struct sl_node_client 
 		uint64_t entry = sl_ledger_entry(&node->ledger, cell, gpu);
 		uint64_t fixed = sl_ledger_fixed(&account->cell[gpu]) + entry;
 
-		if (cell->away_bytes && node->gpu[gpu].lost)
-			return false;
-		if (entry &&
-			SL_MUTANT(ATTACH_OVERBOOKS,
-				fixed > sl_node_request_room(node, client->workload, gpu),
-				false))
+		if (!entry || SL_MUTANT(ATTACH_OVERBOOKS,
+				      fixed <= sl_node_request_room(
+						       node, client->workload, gpu),
+				      true))
+			continue;
+		because->gpu = gpu;
+		because->bytes = cell->away_bytes;
+		because->available_bytes = cell->away_bytes - entry;
+		return true;
+	}
+	return false;
+}
+
+bool sl_node_may_attach(const struct sl_node *node, const struct sl_node_client *client)
+{
+	struct sl_node_because because = {0};
+
+	sl_each_gpu (gpu, client->holding.touched) {
+		if (client->holding.cell[gpu].away_bytes && node->gpu[gpu].lost)
 			return false;
 	}
-	return true;
+	return !sl_node_lacks_reserve(node, client, &because);
 }
 
 static void book(struct sl_node_step *step, struct sl_node_client *client, bool here)

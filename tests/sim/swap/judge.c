@@ -539,8 +539,8 @@ void swap_rules_drained(struct swap_rules *r, const struct sl_node *node)
 			swap_break(r, SWAP_PROGRESS,
 				"order %" PRIu64 " of client %" PRIu64 " is still open",
 				p->order, p->id);
-		/* Parked, or its request does not fit yet. */
-		if (m->parked)
+		/* Parked, or its request does not fit yet, or its contexts have no room. */
+		if (m->parked || (swap_party_away(p) && !swap_may_enter(r, p, m)))
 			continue;
 		if (swap_party_wants(p) && r->swaps && !swap_is_pool_in_the_way(r) &&
 			!is_unmovable_in_the_way(r, p, m))
