@@ -135,4 +135,26 @@ resume two
 contents two
 end_swapper two
 check_books_empty
+
+note "--- the daemon dies between the journal and the driver"
+daemon_stop
+echo 'detach_contexts: yes' >>"$CONFIG"
+sed -i '/^detach_contexts: no/d' "$CONFIG"
+SLUICE_MOVE=$B/sluice-move SLUICE_STEP=D_AWAY_SAVED "$B/tests/crash/sluiced-steps" --config "$CONFIG" --socket "$T/s" \
+	--state "$T/state" >>"$T/daemon.log" 2>&1 &
+DAEMON=$!
+until_true 10 daemon_up || fail "sluiced does not answer"
+swapper three --request 512MiB
+ok three alloc a 64m
+ok three fill a 4
+timeout 10 "$B/sluice" park three >"$T/park.out" 2>&1
+until_true 20 gone "$DAEMON" || fail "the daemon does not die"
+wait "$DAEMON"
+check "it did not leave" "$(listed)" = 1
+daemon_start
+check "it does after all" "$(until_true 20 lists 0 && echo yes)" = yes
+resume three
+contents three
+end_swapper three
+check_books_empty
 finish

@@ -256,7 +256,7 @@ void sl_client_exit(struct sl_client *client, bool superseded)
 	sl_probing_end(client);
 	sl_ipc_client_gone(client);
 	sl_swap_lost(client);
-	sl_place_lost(client);
+	sl_place_gone(client);
 	sl_hostpool_gone(client);
 	client->superseded = superseded;
 	client->died_at = sl_clock_now();

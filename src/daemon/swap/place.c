@@ -17,6 +17,9 @@
 #include "daemon/state/drive.h"
 #include "daemon/state/timer.h"
 
+/* Of an order that only makes sure that a process is away; beside the client's id. */
+#define CHECKS (1ull << 63)
+
 /* --- the door ------------------------------------------------------------------------------- */
 
 static void set_door(struct sl_client *client, bool closed)
@@ -111,17 +114,43 @@ static void say(const struct sl_client *client, const struct sl_away_answer *ans
 			(int)answer->cuda_result, (int)client->pid);
 }
 
+/* The earlier daemon wrote that it leaves, and died before it left. */
+static void stayed(struct sl_client *client)
+{
+	sl_info("process %d had not left its GPUs", (int)client->pid);
+	sl_place_recovered(client, 0);
+	sl_commit_soon(client->daemon);
+	set_door(client, false);
+	agree(client);
+}
+
+static void checked(struct sl_daemon *daemon, const struct sl_away_answer *answer)
+{
+	struct sl_client *client = sl_map_get(&daemon->clients, answer->id & ~CHECKS);
+
+	/* An ATTACH that was given meanwhile comes right in any case. */
+	if (client && client->process && client->away_bytes && !client->place.order &&
+		answer->outcome == SL_MOVE_REFUSED)
+		stayed(client);
+	daemon->up->settle(daemon);
+}
+
 static void on_done(void *context, const struct sl_away_answer *answer)
 {
 	struct sl_daemon *daemon = context;
 	struct sl_client *client = sl_map_get(&daemon->clients, answer->id);
 	bool ok = answer->outcome == SL_MOVE_DONE;
 
+	if (answer->id & CHECKS) {
+		checked(daemon, answer);
+		return;
+	}
 	/* It may have ended meanwhile. */
 	if (client && client->place.order && client->process) {
 		sl_step(D_PLACED);
-		if (!ok)
+		if (!ok && !client->place.failed)
 			say(client, answer);
+		client->place.failed = !ok;
 		/* A process that does not run is as good as away. */
 		if (client->place.back)
 			ok |= answer->outcome == SL_MOVE_REFUSED ||
@@ -138,15 +167,15 @@ static void on_done(void *context, const struct sl_away_answer *answer)
 /* --- orders --------------------------------------------------------------------------------- */
 
 /* 0 or negative errno. */
-static int give(struct sl_client *client)
+static int give_as(struct sl_client *client, uint64_t id, bool back, sl_ns drain)
 {
-	struct sl_away_order order = {.id = client->id,
+	struct sl_away_order order = {.id = id,
 		.uid = client->uid,
 		.pid = client->pid,
 		.start_ticks = client->start_ticks,
-		.back = client->place.back,
-		.lock_ms = (uint32_t)sl_max_u64(
-			1, sl_min_u64(client->place.drain / SL_MS, UINT32_MAX))};
+		.back = back,
+		.lock_ms =
+			(uint32_t)sl_max_u64(1, sl_min_u64(drain / SL_MS, UINT32_MAX))};
 	char path[32];
 	struct stat st;
 
@@ -155,6 +184,11 @@ static int give(struct sl_client *client)
 		return -errno;
 	order.gid = st.st_gid;
 	return sl_away_order(client->daemon->away, &order);
+}
+
+static int give(struct sl_client *client)
+{
+	return give_as(client, client->id, client->place.back, client->place.drain);
 }
 
 static sl_ns until(const struct sl_client *client)
@@ -252,9 +286,20 @@ void sl_place_on_gate_done(struct sl_peer *peer, const struct sl_msg_gate_done *
 		return;
 	if (client->place.order == msg->order && client->place.state == SL_PLACE_SHUTS)
 		save(client);
-	/* It was told before, by a daemon that did not come to take it away. */
+	/* It was told before, by a daemon that did not come to take it away, or not all the way. */
 	else if (!client->place.order && !client->away_bytes)
 		set_door(client, false);
+	else if (!client->place.order)
+		(void)give_as(client, client->id | CHECKS, false,
+			client->daemon->config.evict_drain);
+}
+
+void sl_place_gone(struct sl_client *client)
+{
+	sl_list_unlink(&client->place.link);
+	sl_list_unlink(&client->place.over.link);
+	client->place.order = 0;
+	client->away_bytes = 0;
 }
 
 void sl_place_lost(struct sl_client *client)
@@ -294,8 +339,10 @@ void sl_place_written(struct sl_daemon *daemon)
 
 void sl_place_recovered(struct sl_client *client, uint64_t away_bytes)
 {
+	bool news = client->away_bytes != away_bytes;
+
 	client->away_bytes = away_bytes;
-	for (uint32_t i = 0; i < client->gpu_count && away_bytes; i++)
+	for (uint32_t i = 0; i < client->gpu_count && news; i++)
 		sl_drive(client->daemon,
 			&(struct sl_event){.type = SL_EVENT_CLIENT_AWAY,
 				.client_away = {

@@ -24,9 +24,11 @@ void sl_place_attach(struct sl_daemon *daemon, const struct sl_action *action);
 void sl_place_on_gate_done(struct sl_peer *peer, const struct sl_msg_gate_done *msg);
 /* Its connection is gone. Never inside an action. */
 void sl_place_lost(struct sl_client *client);
+/* Its process is dead. */
+void sl_place_gone(struct sl_client *client);
 /* The journal was written, or that failed. Never inside an action. */
 void sl_place_written(struct sl_daemon *daemon);
-/* A client of an earlier daemon, which the journal says is away, was joined. */
+/* A client of an earlier daemon was joined. away_bytes: as the journal says; 0: it is there. */
 void sl_place_recovered(struct sl_client *client, uint64_t away_bytes);
 
 #endif
