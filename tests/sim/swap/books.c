@@ -395,6 +395,9 @@ static void member_event(struct swap_rules *r, const struct sl_event *e)
 		m = swap_member_of(r, e->workload_stop.workload);
 		if (m) {
 			m->stopping = true;
+			/* What it gave up it does not get back. */
+			if (m->parked)
+				m->request = 0;
 			m->parked = m->resuming = false;
 		}
 		break;
