@@ -301,6 +301,9 @@ static void ends_away(struct swap_world *w)
 	uint32_t a = begin(w);
 
 	leaves(w, a);
+	/* It does not call, and ends by itself. */
+	swap_step(w,
+		(struct sl_event){.type = SL_EVENT_WANT, .want = {client(w, a)->id, 0}});
 	swap_step(w, (struct sl_event){.type = SL_EVENT_WORKLOAD_STOP,
 			     .workload_stop = {
 				     w->workload[client(w, a)->workload].id, 60 * SL_S}});
