@@ -6,7 +6,8 @@
  * killed helper made may still be under way. The driver then refuses others as out of state, and
  * the state is looked at again.
  *
- * An AWAY that fails walks back, so that the process is not left locked.
+ * An AWAY that fails walks back, so that the process is not left locked. A process that runs is only
+ * believed to once no call of an earlier helper is under way.
  */
 #include "move/move.h"
 
@@ -90,11 +91,12 @@ static bool is_gone(int pidfd)
 
 /* The driver does not tell the state. */
 static enum sl_move_outcome without_state(
-	enum sl_move_op op, CUresult result, int pidfd, struct sl_move_answer *answer)
+	CUresult result, int pidfd, struct sl_move_answer *answer)
 {
 	blame(answer, SL_MOVE_CALL_STATE, result);
+	/* It may be locked, or away. */
 	if (result != CUDA_ERROR_INVALID_VALUE)
-		return op == SL_MOVE_AWAY ? SL_MOVE_REFUSED : SL_MOVE_AWAY_STILL;
+		return SL_MOVE_AWAY_STILL;
 	/* The process has no CUDA. */
 	return is_gone(pidfd) ? SL_MOVE_GONE : SL_MOVE_REFUSED;
 }
@@ -104,6 +106,7 @@ static enum sl_move_outcome walk(
 {
 	sl_ns end = sl_clock_now() + BUSY_MAX + order->lock_ms * SL_MS;
 	enum sl_move_op op = (enum sl_move_op)order->op;
+	bool sure = false;
 
 	for (;;) {
 		CUprocessState state = CU_PROCESS_STATE_FAILED;
@@ -111,19 +114,25 @@ static enum sl_move_outcome walk(
 		enum sl_move_call step;
 
 		if (r != CUDA_SUCCESS)
-			return without_state(op, r, pidfd, answer);
+			return without_state(r, pidfd, answer);
 		if ((unsigned int)state >= CU_PROCESS_STATE_FAILED)
 			return SL_MOVE_BROKEN;
 		step = steps[op][state];
+		/* A lock of a killed helper may be under way: only another lock tells. */
+		if (step == SL_MOVE_NO_CALL && op == SL_MOVE_BACK && !sure)
+			step = SL_MOVE_CALL_LOCK;
 		if (step == SL_MOVE_NO_CALL)
 			break;
 		r = call(step, order);
+		sure |= step == SL_MOVE_CALL_LOCK && r != CUDA_ERROR_ILLEGAL_STATE;
 		if (r == CUDA_SUCCESS)
 			continue;
 		if (r == CUDA_ERROR_ILLEGAL_STATE && sl_clock_now() < end) {
 			sl_clock_sleep(BUSY_ASK);
 			continue;
 		}
+		if (op == SL_MOVE_BACK && step == SL_MOVE_CALL_LOCK && sure)
+			continue; /* it works, so it runs */
 		blame(answer, step, r);
 		if (op == SL_MOVE_AWAY) {
 			op = SL_MOVE_BACK;
@@ -131,7 +140,7 @@ static enum sl_move_outcome walk(
 		}
 		r = cuda.STATE(order->pid, &state);
 		if (r != CUDA_SUCCESS)
-			return without_state(op, r, pidfd, answer);
+			return without_state(r, pidfd, answer);
 		return state == CU_PROCESS_STATE_FAILED ? SL_MOVE_BROKEN
 							: SL_MOVE_AWAY_STILL;
 	}

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Parked processes leave their GPUs whole, contexts included, and come back with everything they had.
 export BOX='--gpus 1 --memory 2GiB'
-export LIMIT=170
+export LIMIT=190
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/swap-lib.sh"
 config 'host_memory: 2GiB'
@@ -107,6 +107,29 @@ settled idle bound
 until_true 20 late idle 1 || fail "its call does not return"
 contents idle
 
+note "--- a user who parks it while it waits has the last word"
+settled idle detached
+swapper other --request 1536MiB
+ok other alloc a 10m
+later idle checkall
+sleep 1
+park idle
+kill_swapper other
+sleep 1.5
+check "it stays" "$(residency idle)" = parked
+resume idle
+until_true 20 late idle 2 || fail "its call does not return"
+
+note "--- beside one with which it fits to the byte it comes back at once"
+settled idle detached
+"$B/sluice" set idle --request 500MiB >"$T/set" 2>&1 || fail "cannot change it: $(cat "$T/set")"
+swapper other --request 1420MiB
+ok other alloc a 10m
+ok idle checkall
+settled idle bound
+end_swapper other
+"$B/sluice" set idle --request 1GiB >"$T/set" 2>&1 || fail "cannot change it: $(cat "$T/set")"
+
 note "--- the daemon dies while it is detached, and its next call comes meanwhile"
 settled idle detached
 until_true 20 lists 0 || fail "its context stays"
@@ -115,7 +138,7 @@ later idle info
 sleep 0.5
 daemon_start
 settled idle bound
-until_true 20 late idle 2 || fail "its call does not return"
+until_true 20 late idle 3 || fail "its call does not return"
 contents idle
 end_swapper idle
 check_books_empty

@@ -140,7 +140,7 @@ SLUICE_SOFTGPU_FAULTS=$state:1=unknown
 order plain - "back:$pid"
 heard "no state, back" "back $pid away-still 999 $state"
 order plain - "away:$pid"
-heard "no state, away" "away $pid refused 999 $state"
+heard "no state, away" "away $pid away-still 999 $state"
 unset SLUICE_SOFTGPU_FAULTS
 back "to come back"
 on walker

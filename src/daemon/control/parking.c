@@ -9,6 +9,7 @@
 #include "base/step.h"
 #include "daemon/control/set.h"
 #include "daemon/jobs/jobs.h"
+#include "daemon/report/events.h"
 #include "daemon/state/drive.h"
 #include "daemon/state/workload.h"
 #include "daemon/workloads/park.h"
@@ -49,6 +50,9 @@ void sl_parking_park(struct sl_peer *peer, const struct sl_msg_park *park)
 		reply_park(peer, NULL, SL_REASON_UNKNOWN_WORKLOAD, text.text);
 		return;
 	}
+	/* A user decides: it waits in the queue no more. */
+	if (workload->park == SL_PARK_DETACHED && !sl_jobs_call_off(daemon, workload))
+		sl_debug("%s is coming back already", workload->name);
 	if (!park->parked && sl_jobs_bring_back(daemon, workload->id, &text)) {
 		reply_park(peer, workload,
 			text.text[0] ? SL_REASON_PARKED_FOR_JOB : SL_REASON_NONE,
@@ -94,24 +98,51 @@ static void detach(struct sl_workload *workload)
 
 	if (workload->park != SL_PARK_NOT)
 		return;
-	if (sl_park_workload(daemon, workload, SL_PARK_DETACHED, &text))
+	if (sl_park_workload(daemon, workload, SL_PARK_DETACHED, &text)) {
+		workload->stays = false;
 		sl_jobs_workload_changed(daemon, workload);
-	else
-		sl_debug("%s is not detached: %s", workload->name, text.text);
+		return;
+	}
+	/* The policy asks again every few seconds. */
+	if (!workload->stays)
+		sl_events_add(daemon,
+			&(struct sl_node_because){.reason = daemon->admission.reason,
+				.workload = workload->id,
+				.gpu = daemon->admission.gpu,
+				.bytes = daemon->admission.wanted_bytes,
+				.available_bytes = daemon->admission.available_bytes});
+	workload->stays = true;
 }
 
-/* The queue knows what others may lose for it. Where there is no queue for it, it comes back once
- * its request fits. */
+/* The requests of others leave room for its own. */
+static bool has_room(const struct sl_workload *workload)
+{
+	for (uint32_t i = 0; i < workload->gpu_count; i++) {
+		struct sl_node_gpu_view gpu =
+			sl_node_gpu(workload->daemon->node, workload->gpus[i]);
+
+		if (gpu.requests_bytes + workload->request_bytes > gpu.shareable_bytes)
+			return false;
+	}
+	return true;
+}
+
+/* Where there is room it comes back at once. Otherwise the queue knows what others may lose for it;
+ * where the queue does not count it, it comes back once there is room. */
 static void call_back(struct sl_workload *workload)
 {
 	struct sl_daemon *daemon = workload->daemon;
 	struct sl_error text = {0};
+	bool may = workload->park == SL_PARK_DETACHED &&
+		   sl_jobs_may_have(daemon, workload, &workload->request,
+			   &workload->limit, workload->flags, &text);
 
-	if (!sl_park_is_put_away(workload) || sl_jobs_call_back(daemon, workload))
+	if (workload->park != SL_PARK_DETACHED)
 		return;
-	if (!sl_jobs_may_have(daemon, workload, &workload->request, &workload->limit,
-		    workload->flags, &text) ||
-		!sl_park_workload(daemon, workload, SL_PARK_RESUMING, &text))
+	if (may && has_room(workload) ? !sl_jobs_call_off(daemon, workload)
+				      : sl_jobs_call_back(daemon, workload))
+		return;
+	if (!may || !sl_park_workload(daemon, workload, SL_PARK_RESUMING, &text))
 		sl_debug("%s does not come back yet: %s", workload->name, text.text);
 }
 

@@ -70,8 +70,8 @@ static const char *mistake_in(const struct sl_msg_set *set)
 {
 	if (!(set->which & WHICH_ALL) || set->which & ~WHICH_ALL)
 		return "nothing that can be set was named; give --request, --limit, "
-		       "--priority, --swap, --oom-first, --longest-wait, --warm-after or "
-		       "--idle-grace";
+		       "--priority, --swap, --oom-first, --longest-wait, --warm-after, "
+		       "--detach-after or --idle-grace";
 	if (set->which & SL_SET_REQUEST &&
 		!sl_field_is_amount(set->request_kind, set->request_value))
 		return "--request is no amount; write a fraction up to 1, or bytes like "

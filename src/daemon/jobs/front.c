@@ -769,7 +769,9 @@ static enum sl_job_phase phase_of(const struct sl_workload *workload)
 {
 	if (workload->kill_at)
 		return SL_PHASE_STOPPING;
-	if (!workload->by_queue || workload->park == SL_PARK_NOT)
+	/* A detached one calls again. */
+	if (!workload->by_queue || workload->park == SL_PARK_NOT ||
+		workload->park == SL_PARK_DETACHED)
 		return SL_PHASE_RUNS;
 	if (workload->park == SL_PARK_PARKED)
 		return workload->leaving ? SL_PHASE_PARKING : SL_PHASE_PARKED;

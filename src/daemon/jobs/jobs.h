@@ -102,6 +102,9 @@ SL_MUST_CHECK bool sl_jobs_bring_back(
  * others may be parked for it. False: the queue does not count it. */
 SL_MUST_CHECK bool sl_jobs_call_back(
 	struct sl_daemon *daemon, struct sl_workload *workload);
+/* It does not wait there any more. False: the queue is bringing it back. */
+SL_MUST_CHECK bool sl_jobs_call_off(
+	struct sl_daemon *daemon, struct sl_workload *workload);
 /* The reason to tell for this workload. It differs from `reason` if the queue parked the workload,
  * so that no user has to resume it, or if its job's end stopped it, which no user asked for. */
 uint32_t sl_jobs_reason(

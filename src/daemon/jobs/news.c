@@ -5,7 +5,6 @@
  * it.
  */
 #include "daemon/jobs/internal.h"
-#include "daemon/state/commit.h"
 #include "daemon/workloads/workload.h"
 
 static void note(struct sl_daemon *daemon, struct sl_job_task *task)
@@ -127,26 +126,40 @@ bool sl_jobs_bring_back(
 	return true;
 }
 
+/* A detached foreground job, which the queue then counts as parked, or no more. */
+static void count(struct sl_daemon *daemon, struct sl_job_task *task, bool queued)
+{
+	struct sl_cluster_event before = sl_jobs_add_event(daemon->jobs, task->job);
+
+	sl_jobs_phase(task, queued ? SL_PHASE_PARKED : SL_PHASE_RUNS);
+	sl_jobs_put_again(daemon->jobs, task->job, &before);
+	sl_jobs_awake(daemon->jobs);
+}
+
 bool sl_jobs_call_back(struct sl_daemon *daemon, struct sl_workload *workload)
 {
 	struct sl_job_task *task = daemon->jobs ? workload->task : NULL;
-	struct sl_cluster_event before;
 
 	if (!task || !task->job->foreground)
 		return false;
 	if (task->phase != SL_PHASE_RUNS)
 		return true;
-	before = sl_jobs_add_event(daemon->jobs, task->job);
-	sl_jobs_phase(task, SL_PHASE_PARKED);
-	sl_jobs_put_again(daemon->jobs, task->job, &before);
-	if (!task->job->counted) {
-		sl_jobs_phase(task, SL_PHASE_RUNS);
-		return false;
-	}
-	workload->park = SL_PARK_PARKED;
-	sl_commit_soon(daemon);
-	sl_jobs_awake(daemon->jobs);
-	return true;
+	count(daemon, task, true);
+	if (task->job->counted)
+		return true;
+	count(daemon, task, false);
+	return false;
+}
+
+bool sl_jobs_call_off(struct sl_daemon *daemon, struct sl_workload *workload)
+{
+	struct sl_job_task *task = daemon->jobs ? workload->task : NULL;
+
+	if (!task || !task->job->foreground || task->phase == SL_PHASE_RUNS)
+		return true;
+	if (task->phase == SL_PHASE_PARKED)
+		count(daemon, task, false);
+	return task->phase == SL_PHASE_RUNS;
 }
 
 void sl_jobs_over_limit(

@@ -48,6 +48,7 @@ struct sl_workload {
 	sl_ns idle_grace;   /* 0: moves for bursts as soon as it is proven idle */
 	enum sl_park_state park;
 	struct sl_letter idle; /* parking.c */
+	bool stays;            /* it should be detached and cannot; that was told */
 	bool calls;            /* what the letter is about: it calls, or it is to leave */
 	struct sl_moved moved[SL_NODE_GPUS_MAX]; /* by ordinal */
 	/* The user who asked to stop it, plus 1, as {user} travels; 0: unknown after a restart. */

@@ -323,7 +323,7 @@ struct sl_node_because sl_node_away_because(
 					 ? SL_REASON_PARKED_WAITS
 					 : SL_REASON_DETACHED_WAITS;
 	} else if (client->condition != SL_CONDITION_RUNNING &&
-		   (comes || !client->order.id)) {
+		   (comes || !client->order.id || sl_node_is_travelling(client))) {
 		because.reason = comes || client->seat == SL_NODE_COMING
 					 ? SL_REASON_RETURN_STOPPED
 					 : SL_REASON_AWAY_STOPPED;
