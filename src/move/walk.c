@@ -6,8 +6,8 @@
  * killed helper made may still be under way. The driver then refuses others as out of state, and
  * the state is looked at again.
  *
- * An AWAY that fails walks back, so that the process is not left locked. A process that runs is only
- * believed to once no call of an earlier helper is under way.
+ * An AWAY that fails walks back, so that the process is not left locked. A process is believed to
+ * run only once no call of an earlier helper is under way.
  */
 #include "move/move.h"
 
