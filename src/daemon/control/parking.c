@@ -133,15 +133,18 @@ static void call_back(struct sl_workload *workload)
 {
 	struct sl_daemon *daemon = workload->daemon;
 	struct sl_error text = {0};
-	bool may = workload->park == SL_PARK_DETACHED &&
-		   sl_jobs_may_have(daemon, workload, &workload->request,
-			   &workload->limit, workload->flags, &text);
+	bool may;
 
 	if (workload->park != SL_PARK_DETACHED)
 		return;
-	if (may && has_room(workload) ? !sl_jobs_call_off(daemon, workload)
-				      : sl_jobs_call_back(daemon, workload))
+	may = sl_jobs_may_have(daemon, workload, &workload->request, &workload->limit,
+		workload->flags, &text);
+	if (may && has_room(workload)) {
+		if (!sl_jobs_call_off(daemon, workload))
+			return;
+	} else if (sl_jobs_call_back(daemon, workload)) {
 		return;
+	}
 	if (!may || !sl_park_workload(daemon, workload, SL_PARK_RESUMING, &text))
 		sl_debug("%s does not come back yet: %s", workload->name, text.text);
 }

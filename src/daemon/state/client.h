@@ -75,6 +75,7 @@ struct sl_client_place {
 	uint64_t order; /* 0: none */
 	bool back;
 	bool failed; /* the last one, and the log says why */
+	bool checks; /* the helper is asked whether it is away */
 	enum { SL_PLACE_SHUTS, SL_PLACE_SAVES, SL_PLACE_MOVES } state;
 	sl_ns since, drain;
 	struct sl_link link; /* sl_daemon.placing, until the journal is written */

@@ -128,6 +128,8 @@ static void checked(struct sl_daemon *daemon, const struct sl_away_answer *answe
 {
 	struct sl_client *client = sl_map_get(&daemon->clients, answer->id & ~CHECKS);
 
+	if (client)
+		client->place.checks = false;
 	/* An ATTACH that was given meanwhile comes right in any case. */
 	if (client && client->process && client->away_bytes && !client->place.order &&
 		answer->outcome == SL_MOVE_REFUSED)
@@ -289,9 +291,9 @@ void sl_place_on_gate_done(struct sl_peer *peer, const struct sl_msg_gate_done *
 	/* It was told before, by a daemon that did not come to take it away, or not all the way. */
 	else if (!client->place.order && !client->away_bytes)
 		set_door(client, false);
-	else if (!client->place.order)
-		(void)give_as(client, client->id | CHECKS, false,
-			client->daemon->config.evict_drain);
+	else if (!client->place.order && !client->place.checks)
+		client->place.checks = give_as(client, client->id | CHECKS, false,
+					       client->daemon->config.evict_drain) == 0;
 }
 
 void sl_place_gone(struct sl_client *client)
