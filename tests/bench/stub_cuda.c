@@ -409,6 +409,7 @@ CUresult cuArrayGetMemoryRequirements(
 BARE(cuLaunchKernel)
 BARE(cuMemsetD8Async)
 BARE(cuMemcpyDtoDAsync_v2)
+BARE(cuDriverGetVersion)
 BARE(cuStreamQuery)
 BARE(cuMemGetInfo_v2)
 BARE(cuPointerGetAttribute)
