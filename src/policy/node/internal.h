@@ -209,14 +209,14 @@ bool sl_node_must_wait(const struct sl_node_client *client, sl_ns now);
 bool sl_node_is_hostless(const struct sl_node_client *client, sl_ns now);
 
 /* --- places.c --- */
-/* The process is off its GPUs; it has no order, or an ATTACH that is not booked yet. */
+/* The process is off its GPUs, and no ATTACH of it is open. */
 bool sl_node_is_detached(const struct sl_node_client *client);
 /* The process is leaving its GPUs, or returning. */
 static inline bool sl_node_is_travelling(const struct sl_node_client *client)
 {
 	return client->order.id && client->order.kind >= SL_NODE_DETACH;
 }
-/* Something of it is coming back. */
+/* Its memory, or the process itself, is coming back. */
 static inline bool sl_node_is_returning(const struct sl_node_client *client)
 {
 	return client->order.id && (client->order.kind == SL_NODE_RESTORE ||
@@ -231,6 +231,7 @@ void sl_node_call_back(struct sl_node_step *step, struct sl_node_client *client)
 /* I1 has no room for its contexts beside the requests of others: says on which GPU. */
 bool sl_node_lacks_reserve(const struct sl_node *node,
 	const struct sl_node_client *client, struct sl_node_because *because);
+/* I1 has room for its contexts, and none of their GPUs is lost. */
 bool sl_node_may_attach(const struct sl_node *node, const struct sl_node_client *client);
 
 /* --- trims.c --- */

@@ -53,6 +53,16 @@ static bool has_only_contexts(
 	return true;
 }
 
+static void open_order(struct sl_node_step *step, struct sl_node_client *client,
+	enum sl_node_order_kind kind, uint32_t gpu, struct sl_action action)
+{
+	client->order = (struct sl_node_order){.id = sl_node_emit(step, action),
+		.kind = kind,
+		.gpu = gpu,
+		.out_bytes = client->holding.cell[gpu].evicted_bytes,
+		.since = sl_node_stamp(step)};
+}
+
 void sl_node_detach(struct sl_node_step *step, struct sl_node_client *client)
 {
 	struct sl_node *node = step->node;
@@ -65,17 +75,12 @@ void sl_node_detach(struct sl_node_step *step, struct sl_node_client *client)
 		sl_node_is_told_to_end(client) || !has_only_contexts(node, client) ||
 		!sl_node_has_come(step, client->back_off.until))
 		return;
-	client->order = (struct sl_node_order){
-		.id = sl_node_emit(
-			step, (struct sl_action){.type = SL_ACTION_DETACH,
-				      .detach = {.client = client->index.id,
-					      .workload = client->workload->index.id,
-					      .bytes = bytes,
-					      .drain = node->config.config.evict_drain}}),
-		.kind = SL_NODE_DETACH,
-		.gpu = gpu,
-		.out_bytes = client->holding.cell[gpu].evicted_bytes,
-		.since = sl_node_stamp(step)};
+	open_order(step, client, SL_NODE_DETACH, gpu,
+		(struct sl_action){.type = SL_ACTION_DETACH,
+			.detach = {.client = client->index.id,
+				.workload = client->workload->index.id,
+				.bytes = bytes,
+				.drain = node->config.config.evict_drain}});
 }
 
 /* --- back --- */
@@ -152,15 +157,10 @@ void sl_node_attach(struct sl_node_step *step, struct sl_node_client *client)
 	step->node->plan->is_stale = SL_MUTANT(RESERVE_PAYS_TWICE, true, false);
 	sl_node_wake(step, step->now);
 	(void)measured(client, &gpu);
-	client->order = (struct sl_node_order){
-		.id = sl_node_emit(
-			step, (struct sl_action){.type = SL_ACTION_ATTACH,
-				      .attach = {.client = client->index.id,
-					      .workload = client->workload->index.id}}),
-		.kind = SL_NODE_ATTACH,
-		.gpu = gpu,
-		.out_bytes = client->holding.cell[gpu].evicted_bytes,
-		.since = sl_node_stamp(step)};
+	open_order(step, client, SL_NODE_ATTACH, gpu,
+		(struct sl_action){.type = SL_ACTION_ATTACH,
+			.attach = {.client = client->index.id,
+				.workload = client->workload->index.id}});
 }
 
 /* --- answers --- */
