@@ -19,13 +19,24 @@
 
 enum sl_move_op { SL_MOVE_AWAY, SL_MOVE_BACK, SL_MOVE_OPS };
 
+/* GPUs that a process may see. */
+#define SL_MOVE_GPUS_MAX 32
+
+/* By UUID. */
+struct sl_move_pair {
+	uint8_t from[16], to[16];
+};
+
 struct sl_move_order {
 	uint64_t order;       /* returned in the answer */
 	uint64_t start_ticks; /* of the process, as sl_file_pid_start; 0: not checked */
 	int32_t pid;
 	uint32_t op;
 	uint32_t lock_ms; /* how long Lock may wait for submitted work; 0: for ever */
-	uint32_t unused;
+	/* Of a BACK: to which GPU each GPU of the process leads; 0: all to themselves. With pairs,
+	 * all GPUs that the process sees must be named. */
+	uint32_t pairs;
+	struct sl_move_pair pair[SL_MOVE_GPUS_MAX];
 };
 
 enum sl_move_outcome {

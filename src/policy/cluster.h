@@ -48,6 +48,9 @@
 #define SL_JOB_GIVES_UP 4u
 /* With PARKS: a parked task keeps its cores and memory, because its processes run on. */
 #define SL_JOB_KEEPS_HOST 8u
+/* With PARKS: a parked task may come back to any GPU of its node, so it loses nothing when it is
+ * moved there. */
+#define SL_JOB_MOVES 16u
 
 /* For TASKS_ADD: none of these must run. */
 #define SL_CLUSTER_LEAST_NONE UINT32_MAX

@@ -158,6 +158,13 @@ enum sl_residency {
 	SL_RESIDENCIES
 };
 
+/* Whether a parked workload can come back to other GPUs. */
+enum sl_presence {
+	SL_PRESENCE_HERE = 0, /* it is not parked, or still leaves */
+	SL_PRESENCE_STAYS,    /* what is left cannot leave, or refused to */
+	SL_PRESENCE_AWAY      /* nothing of it is on a GPU */
+};
+
 /* Why the wait of a workload for its turn has no bound. */
 enum sl_endless {
 	SL_ENDLESS_NOT = 0,
@@ -265,6 +272,7 @@ struct sl_node_workload_view {
 	sl_ns wait_max;
 	/* Swap. Spans are as of now. */
 	enum sl_residency residency;
+	enum sl_presence presence;
 	sl_ns warm_after, detach_after, idle_grace;
 	sl_ns turn_left; /* left of its turn while others wait for its end; 0: it has no turn */
 	sl_ns wants_since; /* how long it has waited to be resident; 0: it does not */

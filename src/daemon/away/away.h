@@ -31,6 +31,9 @@ struct sl_away_order {
 	bool back;
 	/* Of an AWAY: how long submitted work may take until it is REFUSED. Above 0. */
 	uint32_t lock_ms;
+	/* Of a BACK: as in struct sl_move_order. */
+	uint32_t pairs;
+	struct sl_move_pair pair[SL_MOVE_GPUS_MAX];
 };
 
 struct sl_away_answer {

@@ -162,6 +162,7 @@ void sl_actions_carry_out(void *context, const struct sl_action *action)
 	case SL_ACTION_VIEW:
 		sl_views_changed(daemon, action->view.workload, action->view.gpu);
 		break;
+	case SL_ACTION_MOVES: break;
 	case SL_ACTION_PARKED: on_parked(daemon, action); break;
 	case SL_ACTION_RESUMED: on_resumed(daemon, action); break;
 	case SL_ACTION_LEFT:
