@@ -6,6 +6,9 @@
  * and no path can forget a sum.
  */
 #include "policy/books/ledger.h"
+
+#include <string.h>
+
 #include "policy/mutant.h"
 
 static uint64_t clamp(uint64_t bytes)
@@ -29,6 +32,12 @@ uint64_t sl_ledger_evictable(const struct sl_ledger_cell *cell)
 {
 	return sl_sub_sat(cell->backing_bytes,
 		cell->evicted_bytes + SL_MUTANT(HELD_IS_EVICTED, cell->held_bytes, 0));
+}
+
+bool sl_ledger_is_gone(const struct sl_ledger_cell *cell)
+{
+	return !(sl_ledger_live(cell) + cell->paid_bytes + cell->held_bytes +
+		 cell->holding_bytes);
 }
 
 uint64_t sl_ledger_evictable_on(const struct sl_ledger_cell *cell, uint32_t mask)
@@ -306,6 +315,23 @@ void sl_ledger_set_leaving(struct sl_ledger *ledger, struct sl_ledger_holding *h
 
 	to.leaving_bytes = bytes;
 	set_cell(ledger, holding, gpu, to);
+}
+
+void sl_ledger_move(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
+	uint32_t from, uint32_t to)
+{
+	static const struct sl_ledger_cell nothing;
+	struct sl_ledger_account *account = holding->account;
+	struct sl_ledger_cell sum = holding->cell[to];
+
+	if (!(holding->touched >> from & 1))
+		return;
+	cell_add(&sum, &holding->cell[from]);
+	set_cell(ledger, holding, from, nothing);
+	set_cell(ledger, holding, to, sum);
+	holding->touched &= ~(1u << from);
+	if (!memcmp(&account->cell[from], &nothing, sizeof(nothing)))
+		account->touched &= ~(1u << from);
 }
 
 uint64_t sl_ledger_free_evicted(struct sl_ledger *ledger,

@@ -139,6 +139,10 @@ void sl_ledger_set_returning(struct sl_ledger *ledger, struct sl_ledger_holding 
 /* Sets how many of its bytes on the GPU were told to leave. */
 void sl_ledger_set_leaving(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
 	uint32_t gpu, uint64_t bytes);
+/* Moves all that a living client has on the host, and the place of its contexts, to another GPU;
+ * sl_ledger_is_gone on the first one. */
+void sl_ledger_move(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
+	uint32_t from, uint32_t to);
 /* As sl_ledger_free, for bytes on the host. */
 SL_MUST_CHECK uint64_t sl_ledger_free_evicted(struct sl_ledger *ledger,
 	struct sl_ledger_holding *holding, uint32_t gpu, uint64_t bytes);
@@ -175,6 +179,8 @@ uint64_t sl_ledger_live(const struct sl_ledger_cell *cell);
 uint64_t sl_ledger_all(const struct sl_ledger_cell *cell);
 /* What an EVICT could move: backing on the GPU that is not held. */
 uint64_t sl_ledger_evictable(const struct sl_ledger_cell *cell);
+/* Nothing of a living client is on the GPU, and nothing has room reserved there. */
+bool sl_ledger_is_gone(const struct sl_ledger_cell *cell);
 /* The sum over the GPUs of the mask; cell is the array of an account or a holding. */
 uint64_t sl_ledger_evictable_on(const struct sl_ledger_cell *cell, uint32_t mask);
 /* hidden + held + holding: only the end of a process frees it. */

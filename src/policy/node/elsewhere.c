@@ -64,21 +64,15 @@ static void bind_to(struct sl_node_step *step, struct sl_node_workload *workload
 {
 	struct sl_node *node = step->node;
 	struct sl_node_plan *plan = node->plan;
-	struct sl_ledger_account *account = &workload->account;
-	uint64_t request = account->request_bytes, limit = account->limit_bytes;
+	const struct sl_ledger_account *account = &workload->account;
 
 	workload->others ^= 1u << from | 1u << to;
-	sl_ledger_unbind(&node->ledger, account);
-	sl_ledger_bind(&node->ledger, account, 1u << to, request, limit);
+	sl_node_rebind(node, workload, from, to);
 	sl_node_emit(step, (struct sl_action){.type = SL_ACTION_ADMIT,
 				   .admit = {.workload = workload->index.id,
 					   .gpu_mask = account->gpu_mask,
-					   .request_bytes = request,
-					   .limit_bytes = limit}});
-	sl_node_each_client_of (client, workload) {
-		sl_node_each_demand_of (demand, client)
-			demand->gpu = to;
-	}
+					   .request_bytes = account->request_bytes,
+					   .limit_bytes = account->limit_bytes}});
 	move_to(&plan->now, &workload->sums->now, from, to);
 	move_to(&plan->lasts, &workload->sums->lasts, from, to);
 	move_to(&plan->lasts_bursts, &workload->sums->lasts_bursts, from, to);

@@ -234,6 +234,17 @@ bool sl_node_lacks_reserve(const struct sl_node *node,
 /* I1 has room for its contexts, and none of their GPUs is lost. */
 bool sl_node_may_attach(const struct sl_node *node, const struct sl_node_client *client);
 
+/* --- moves.c --- */
+enum sl_presence sl_node_presence(
+	const struct sl_node *node, const struct sl_node_workload *workload);
+/* Binds the workload to GPU `to` instead of `from`, where nothing of its living clients is: what
+ * they have on the host, and what they ask for, goes along. */
+void sl_node_rebind(struct sl_node *node, struct sl_node_workload *workload,
+	uint32_t from, uint32_t to);
+/* Binds a parked workload to the GPUs of mask; 0: to those that it has. False: refused. */
+SL_MUST_CHECK bool sl_node_change_gpus(
+	struct sl_node_step *step, struct sl_node_workload *workload, uint32_t mask);
+
 /* --- trims.c --- */
 /* Copies of resident chunks in its host file. */
 uint64_t sl_node_copies(const struct sl_node_client *client);

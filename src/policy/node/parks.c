@@ -107,6 +107,8 @@ void sl_node_on_workload_resume(struct sl_node_step *step, const struct sl_event
 		sl_node_refuse(step, id, SL_REASON_NOT_PARKED, 0, 0, 0);
 		return;
 	}
+	if (!sl_node_change_gpus(step, workload, event->workload_resume.gpu_mask))
+		return;
 	if (sl_node_is_put_away(workload)) {
 		workload->stage = SL_NODE_RESUMING;
 		workload->stage_at = step->now;
@@ -169,6 +171,13 @@ static bool fits_again(
 	return true;
 }
 
+/* Its last refusal was that of a DETACH. */
+static bool refused_to_leave(const struct sl_node_client *client)
+{
+	return client->back_off.cause == SL_REASON_DETACH_FAILED ||
+	       client->back_off.cause == SL_REASON_DETACH_BUSY;
+}
+
 static void claim_again(struct sl_node_step *step, struct sl_node_workload *workload)
 {
 	workload->stage = SL_NODE_RUNS;
@@ -182,8 +191,7 @@ static void claim_again(struct sl_node_step *step, struct sl_node_workload *work
 			if (SL_MUTANT(RESUMED_WAITS_ON, true, !client->wants_since))
 				client->wants_since = sl_node_stamp(step);
 		}
-		if (SL_MUTANT(STAYS_AFTER_PARK,
-			    client->back_off.cause == SL_REASON_DETACH_FAILED, false))
+		if (SL_MUTANT(STAYS_AFTER_PARK, refused_to_leave(client), false))
 			client->back_off = (struct sl_node_back_off){0};
 		sl_node_each_demand_of (demand, client)
 			demand->burst_since = 0;

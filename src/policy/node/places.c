@@ -181,6 +181,9 @@ static void detach_done(struct sl_node_step *step, struct sl_node_client *client
 {
 	uint32_t gpu = 0;
 	uint64_t bytes = measured(client, &gpu);
+	enum sl_reason refused = event->placed.cause == SL_SWAP_BUSY
+					 ? SL_REASON_DETACH_BUSY
+					 : SL_REASON_DETACH_FAILED;
 
 	if (event->placed.outcome == SL_SWAP_OK) {
 		book(step, client, false);
@@ -194,12 +197,9 @@ static void detach_done(struct sl_node_step *step, struct sl_node_client *client
 		return;
 	}
 	if (!client->back_off.times)
-		note(step, client,
-			event->placed.cause == SL_SWAP_BUSY ? SL_REASON_DETACH_BUSY
-							    : SL_REASON_DETACH_FAILED,
-			gpu, bytes, event->placed.span);
+		note(step, client, refused, gpu, bytes, event->placed.span);
 	sl_node_back_off(step, &client->back_off, step->now, DETACH_AGAIN_FIRST,
-		SL_MUTANT(DETACH_AT_ONCE, DETACH_AGAIN_MOST, 0), SL_REASON_DETACH_FAILED);
+		SL_MUTANT(DETACH_AT_ONCE, DETACH_AGAIN_MOST, 0), refused);
 }
 
 static void attach_done(struct sl_node_step *step, struct sl_node_client *client,

@@ -161,6 +161,7 @@ struct sl_node_workload_view sl_node_workload_alone(
 		.untakeable = state.untakeable,
 		.wait_max = workload->wait_max,
 		.residency = residency_of(workload, &state),
+		.presence = sl_node_presence(node, workload),
 		.warm_after = workload->warm_after,
 		.detach_after = workload->detach_after,
 		.idle_grace = workload->idle_grace,

@@ -174,6 +174,42 @@ static void other_gpus_are_apart(void **state)
 		"request outside the mask", sl_ledger_request(&b.account[0], 1), 0);
 }
 
+/* All that a client has on the host goes to another GPU; what a dead one has stays. */
+static void moves_to_another_gpu(void **state)
+{
+	struct books b;
+	struct sl_error err = {0};
+	const struct sl_ledger_cell *cell = b.account[0].cell;
+
+	books_open(&b);
+	books_bind(&b, 0, 1, 40, 100);
+	b.holding[1].account = &b.account[0];
+	books_hold(&b, 0, 0, 50);
+	books_hold(&b, 0, 1, 5);
+	books_hold(&b, 1, 0, 7);
+	sl_ledger_set_evicted(&b.ledger, &b.holding[0], 0, 49);
+	assert_false(sl_ledger_is_gone(&b.holding[0].cell[0]));
+	sl_ledger_set_evicted(&b.ledger, &b.holding[0], 0, 50);
+	sl_ledger_set_away(&b.ledger, &b.holding[0], 0, 3);
+	assert_true(sl_ledger_is_gone(&b.holding[0].cell[0]));
+	sl_ledger_die(&b.ledger, &b.holding[1]);
+	sl_ledger_move(&b.ledger, &b.holding[0], 0, 1);
+	assert_row_u64("backing", cell[1].backing_bytes, 55);
+	assert_row_u64("on the host", cell[1].evicted_bytes, 50);
+	assert_row_u64("away", b.ledger.gpu[1].sum.away_bytes, 3);
+	assert_row_u64("left behind", cell[0].backing_bytes + cell[0].away_bytes, 0);
+	assert_row_u64("dying", b.ledger.gpu[0].sum.dying_bytes, 7);
+	assert_row_u64("of all GPUs", b.ledger.evicted_bytes, 50);
+	assert_row_u64("touched while it dies", b.account[0].touched, 3);
+	sl_ledger_release(&b.ledger, &b.holding[1], 0, 0);
+	sl_ledger_move(&b.ledger, &b.holding[0], 1, 0);
+	assert_row_u64("touched", b.account[0].touched, 1);
+	b.holding[1].account = &b.account[1];
+	b.holding[1].touched = 0;
+	if (books_audit(&b, &err))
+		fail_msg("%s", err.text);
+}
+
 /* The audit is what the simulation relies on: it must find a number that is off by one. */
 static void the_audit_finds_each_lie(void **state)
 {
@@ -213,6 +249,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(keeps_every_sum),
 		cmocka_unit_test(other_gpus_are_apart),
+		cmocka_unit_test(moves_to_another_gpu),
 		cmocka_unit_test(the_audit_finds_each_lie),
 	};
 

@@ -15,6 +15,7 @@
  *   `PARKED w 60`; `RESUMED w 60`: bytes, request
  *   `DETACH c 60`; `ATTACH c`: bytes
  *   `DETACHES w`; `CALLS w`
+ *   `MOVES w g0 g1`: from, to
  *   `LEFT w c 60`: only with shows_left
  *   `WAKE 1000`: WAKE_AT in ms, or "never"; only with shows_wakes
  */
@@ -77,6 +78,10 @@ static inline void play_say(struct play *p, const struct sl_action *a)
 		break;
 	case SL_ACTION_DETACHES: SAY("DETACHES %llu", U(a->detaches.workload)); break;
 	case SL_ACTION_CALLS: SAY("CALLS %llu", U(a->calls.workload)); break;
+	case SL_ACTION_MOVES:
+		SAY("MOVES %llu g%u g%u", U(a->moves.workload), a->moves.from,
+			a->moves.to);
+		break;
 	case SL_ACTION_ATTACH: SAY("ATTACH %llu", U(a->attach.client)); break;
 	case SL_ACTION_ABORT: SAY("ABORT %llu", U(a->abort.client)); break;
 	case SL_ACTION_TRIM:
