@@ -10,13 +10,16 @@
  *                tasks or none); further tasks of an elastic job start one by one. A task that fits
  *                only once releasing tasks are gone is pipelined. No job goes above a limit; one
  *                that cannot be preempted does not go above the quota.
- *   consolidate  Moves running preemptible jobs if each finds a new place and a pending job then
- *                fits.
+ *   consolidate  Moves running jobs if each finds a new place and a pending job then fits:
+ *                preemptible ones, which begin again; and those of SL_JOB_MOVES, which lose nothing
+ *                and stay on their nodes, if host memory has room and move_most allows it.
  *   reclaim      Across projects: takes back, for a project under its fair share, what another has
  *                above its own.
  *   preempt      Within a project: stops preemptible jobs of strictly lower priority that have run
  *                for their minimum runtime.
  *   stale gangs  Stops a gang that has been below its `least` for a grace period.
+ *   spread       If spread is set and no job waits for room: moves a task of SL_JOB_MOVES and
+ *                SL_JOB_BURSTS from a GPU that it shares to an unused one, within move_most.
  * Victims are the fewest that suffice, found by a bounded search; among equally many, those for
  * which host memory has room go first. They are stopped as their job says (parked or terminated).
  * In-quota work is never taken. Work-conserving: what fits and is allowed starts in the same cycle.
@@ -51,6 +54,8 @@
 /* With PARKS: a parked task may come back to any GPU of its node, so it loses nothing when it is
  * moved there. */
 #define SL_JOB_MOVES 16u
+/* A task may use more of its GPU than it asks for, so it gains by having it alone. */
+#define SL_JOB_BURSTS 32u
 
 /* For TASKS_ADD: none of these must run. */
 #define SL_CLUSTER_LEAST_NONE UINT32_MAX
@@ -79,7 +84,8 @@ enum sl_stop_how {
 #define SL_CYCLE_RECLAIM     4u
 #define SL_CYCLE_PREEMPT     8u
 #define SL_CYCLE_STALE       16u
-#define SL_CYCLE_ALL         31u
+#define SL_CYCLE_SPREAD      32u
+#define SL_CYCLE_ALL         63u
 
 enum sl_cluster_event_type {
 #define SL_CLUSTER_EVENT(NAME, name, fields) SL_CLUSTER_EVENT_##NAME,
@@ -181,7 +187,7 @@ struct sl_cluster_task_view {
 	uint64_t node;      /* id */
 	bool parked;        /* PENDING: it returns to this place */
 	sl_ns spared_until; /* no victim before */
-	bool moves;         /* RELEASING: it continues at `next` */
+	bool moves;         /* RELEASING, or parked since: it continues at `next` */
 	struct sl_place next;
 	uint64_t next_node;
 };

@@ -36,15 +36,17 @@ static sl_ns min_runtime(const struct sl_search *h, const struct sl_cl_job *job)
 static bool is_candidate(struct sl_search *h, const struct sl_cl_job *job)
 {
 	struct sl_cluster *cl = h->cl;
-	sl_ns least = min_runtime(h, job);
+	bool moves = sl_search_moves(h, job) && cl->move_most &&
+		     !sl_list_is_linked(&job->stale);
+	sl_ns least = moves ? 0 : min_runtime(h, job);
 
-	if (h->mode == SL_CL_CONSOLIDATE)
+	if (h->mode == SL_CL_CONSOLIDATE && !moves)
 		least = sl_max_u64(least, cl->resume_factor * job->swap_cost);
-	if (job == h->job || !sl_cl_preemptible(job))
+	if (job == h->job || (!sl_cl_preemptible(job) && !moves))
 		return false;
-	/* A move starts a job over. A job that can be parked is left to the searches that may take
-	 * from it. */
-	if (h->mode == SL_CL_CONSOLIDATE &&
+	/* Its move would start it over. A job that can be parked is left to the searches that may
+	 * take from it. */
+	if (h->mode == SL_CL_CONSOLIDATE && !moves &&
 		SL_MUTANT(CLUSTER_MOVES_PARKING, job->flags & SL_JOB_PARKS, false))
 		return false;
 	if (SL_MUTANT(CLUSTER_NO_MIN_RUNTIME, job->started + least > cl->now, false) &&
@@ -283,6 +285,23 @@ static bool moves_before(
 	return a->priority != b->priority ? a->priority < b->priority : a->seq > b->seq;
 }
 
+/* What there will be for that need. Moves within a node free no cores, no memory and no further
+ * GPUs. So nodes that lack these come last while tasks may move. */
+static int64_t room_for(
+	const struct sl_cluster *cl, uint32_t number, const struct sl_need *need)
+{
+	const struct sl_fit_node *node = &cl->fit[number];
+	const struct sl_room *room = &node->later;
+
+	if (cl->move_most && need->gpus &&
+		(room->cpu_milli < need->cpu_milli ||
+			room->memory_mib < need->memory_mib ||
+			room->gpu_milli <
+				(int64_t)(sl_fit_milli(node, need) * need->gpus)))
+		return -1;
+	return need->gpus ? room->gpu_milli : room->cpu_milli;
+}
+
 /* The fullest nodes that are nearly empty enough, and the tasks there. */
 static void collect_movable(
 	struct sl_search *h, const struct sl_need *need, uint32_t enough)
@@ -290,10 +309,10 @@ static void collect_movable(
 	struct sl_cluster *cl = h->cl;
 	struct sl_cl_job *job[4 * NODES_FIRST];
 	uint32_t jobs = 0;
+	bool any = false;
 
 	for (uint32_t i = 0; i < cl->nodes_high; i++) {
-		int64_t room = need->gpus ? cl->fit[i].later.gpu_milli
-					  : cl->fit[i].later.cpu_milli;
+		int64_t room = room_for(cl, i, need);
 		uint32_t at = h->nears;
 
 		if (!cl->node[i].used || cl->fit[i].closed ||
@@ -301,20 +320,14 @@ static void collect_movable(
 			!sl_fit_ever(&cl->fit[i], need))
 			continue;
 		if (at == enough) {
-			const struct sl_room *last =
-				&cl->fit[cl->near[at - 1].node].later;
-
-			if (room <= (need->gpus ? last->gpu_milli : last->cpu_milli))
+			if (room <= room_for(cl, cl->near[at - 1].node, need))
 				continue;
 			at--;
 		} else {
 			h->nears++;
 		}
 		for (; at; at--) {
-			const struct sl_room *above =
-				&cl->fit[cl->near[at - 1].node].later;
-
-			if (room <= (need->gpus ? above->gpu_milli : above->cpu_milli))
+			if (room <= room_for(cl, cl->near[at - 1].node, need))
 				break;
 			cl->near[at] = cl->near[at - 1];
 		}
@@ -330,6 +343,7 @@ static void collect_movable(
 				!is_candidate(h, one))
 				continue;
 			one->mark = h->mark;
+			any |= sl_cl_movable(one);
 			for (jobs++; at && moves_before(h, one, job[at - 1]); at--)
 				job[at] = job[at - 1];
 			job[at] = one;
@@ -337,7 +351,8 @@ static void collect_movable(
 	}
 	for (uint32_t i = 0; i < jobs; i++) {
 		job[i]->rank = i;
-		job[i]->tier = 0;
+		/* What loses nothing goes first. */
+		job[i]->tier = !sl_cl_movable(job[i]) && any;
 	}
 	h->ranks = jobs;
 	cl->effort -= sl_min_u64(cl->effort, cl->nodes_high / 4 + jobs);

@@ -107,9 +107,8 @@ static int audit_task(
 	if (task->parked && task->state != SL_TASK_PENDING &&
 		task->state != SL_TASK_PIPELINED)
 		return BROKEN("task %u is parked and runs", task->number);
-	if (task->keeps !=
-		((runs || task->parked || (leaves && task->how == SL_STOP_PARK)) &&
-			task->part->job->flags & SL_JOB_KEEPS_HOST))
+	if (task->keeps != ((runs || task->parked || sl_cl_is_parking(task)) &&
+				   task->part->job->flags & SL_JOB_KEEPS_HOST))
 		return BROKEN("task %u keeps what is not its own, or not all of it",
 			task->number);
 	return 0;

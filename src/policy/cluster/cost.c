@@ -44,6 +44,7 @@ void sl_search_weigh(const struct sl_search *h, const struct sl_need *need,
 {
 	bool moves = h->mode == SL_CL_CONSOLIDATE;
 
+	plan->moves = moves;
 	/* Without a need for GPUs, one is worth more than all cores of a node. */
 	plan->per_gpu = moves ? 0 : need->gpus ? 1 : 1000;
 	plan->per_cpu = moves || need->gpus ? 0 : 1;
@@ -70,7 +71,7 @@ sl_search_cost_t sl_search_cost(
 
 	for (uint32_t i = 0; i < plan->count; i++)
 		of_part += plan->task[i]->part == task->part;
-	if (of_part < sl_search_spare(task->part))
+	if (of_part < sl_search_spare(task->part) || (plan->moves && sl_cl_movable(job)))
 		return cost_of(plan, &task->booked, 1);
 	for (uint32_t p = 0; p < job->parts; p++) {
 		uint32_t chosen = 0;
@@ -246,7 +247,7 @@ static bool free_rest(struct scene *s)
 
 static bool fits_now(const struct scene *s, const struct sl_cl_task *wanted)
 {
-	if (wanted->parked)
+	if (sl_cl_is_pinned(wanted))
 		return sl_cl_room_at(s->fit, &s->room, s->need, wanted->place);
 	return sl_fit_in(s->fit, &s->room, s->need);
 }
@@ -421,7 +422,7 @@ bool sl_search_has_pool(struct sl_search *h, const struct sl_cl_task *task)
 	const struct sl_cl_job *job = task->part->job;
 	const struct sl_cl_node *node = &h->cl->node[task->place.node];
 
-	if (!(job->flags & SL_JOB_PARKS) || h->mode == SL_CL_CONSOLIDATE || h->relaxed ||
+	if (!(job->flags & SL_JOB_PARKS) || h->relaxed ||
 		!SL_MUTANT(CLUSTER_POOL_OPEN,
 			node->parked_mib + job->park_mib > node->pool_mib, false))
 		return true;
@@ -433,18 +434,40 @@ bool sl_search_has_pool(struct sl_search *h, const struct sl_cl_task *task)
 	return false;
 }
 
+sl_ns sl_search_spared(const struct sl_search *h, const struct sl_cl_task *task)
+{
+	if (h->relaxed)
+		return 0;
+	return sl_search_moves(h, task->part->job) ? sl_cl_stays_until(h->cl, task)
+						   : task->spared_until;
+}
+
+bool sl_search_has_move(struct sl_search *h)
+{
+	if (h->relaxed || h->moving < sl_cl_moves_left(h->cl))
+		return true;
+	h->moves_short = true;
+	return false;
+}
+
 static bool may_go(struct sl_search *h, const struct sl_cl_task *task)
 {
 	const struct sl_cl_job *job = task->part->job;
 
+	sl_ns spared = sl_search_spared(h, task);
+
 	if (task->state != SL_TASK_RUNNING || job->mark != h->mark)
 		return false;
-	if (task->spared_until > h->cl->now && !h->relaxed) {
-		sl_cl_wake(h->cl, task->spared_until);
-		h->barred_until = sl_min_u64(h->barred_until, task->spared_until);
+	if (spared > h->cl->now) {
+		sl_cl_wake(h->cl, spared);
+		h->barred_until = sl_min_u64(h->barred_until, spared);
 		return false;
 	}
-	return job->flags & SL_JOB_GIVES_UP || sl_search_has_pool(h, task);
+	if (!sl_search_moves(h, job))
+		return job->flags & SL_JOB_GIVES_UP || sl_search_has_pool(h, task);
+	/* On its node it frees no cores. */
+	return task->part->class->need.gpus && sl_search_has_pool(h, task) &&
+	       sl_search_has_move(h);
 }
 
 /* Plans one task whose going alone makes room, or several, whichever is cheaper. False: no set was
@@ -471,6 +494,7 @@ bool sl_search_evaluate(struct sl_search *h, uint32_t number,
 	struct sl_need need = sl_cl_moves(wanted, number);
 	struct scene s;
 	uint32_t looks;
+	bool pinned;
 
 	plan->count = 0;
 	plan->lost = plan->rank = 0;
@@ -483,9 +507,10 @@ bool sl_search_evaluate(struct sl_search *h, uint32_t number,
 	s.fit = &cl->fit[number];
 	s.need = &need;
 	s.room = s.fit->later;
+	pinned = sl_cl_is_pinned(wanted);
 	s.gpus = s.usable =
-		wanted->parked ? wanted->place.gpu_mask : sl_fit_usable(s.fit, s.need);
-	s.milli = wanted->parked ? wanted->place.milli : sl_fit_milli(s.fit, s.need);
+		pinned ? wanted->place.gpu_mask : sl_fit_usable(s.fit, s.need);
+	s.milli = pinned ? wanted->place.milli : sl_fit_milli(s.fit, s.need);
 	s.count = 0;
 	s.plan = plan;
 	sl_list_foreach (link, &cl->node[number].tasks) {

@@ -1,5 +1,5 @@
 /*
- * cycle - one cycle: allocate, consolidate, reclaim, preempt, stale gangs
+ * cycle - one cycle: allocate, consolidate, reclaim, preempt, stale gangs, spread
  *
  * Allocate asks for the first group in order (joborder.h) and starts its first job. Each start
  * changes the books and so the order. Once a job finds no place, the rest of its group is skipped.
@@ -105,12 +105,7 @@ static void tell_given(struct sl_cluster *cl, bool wait)
 			sl_cl_task_untake(cl, task);
 			sl_cl_task_promise(cl, task, place);
 		}
-		sl_cl_emit(
-			cl, (struct sl_cluster_action){.type = SL_CLUSTER_ACTION_PIPELINE,
-				    .pipeline = {.job = task->part->job->index.id,
-					    .task = task->number,
-					    .node = cl->node[task->next.node].index.id,
-					    .gpu_mask = task->next.gpu_mask}});
+		sl_cl_tell_place(cl, task);
 	}
 	cl->given.count = 0;
 }
@@ -603,6 +598,8 @@ void sl_cl_on_cycle(struct sl_cluster *cl, const struct sl_cluster_event *event)
 		make_room(cl, SL_CL_PREEMPT);
 	if (which & SL_CYCLE_STALE)
 		stop_stale(cl);
+	if (which & SL_CYCLE_SPREAD)
+		sl_cl_spread(cl);
 	/* Its own actions may allow more. */
 	cl->cycled = cl->more || cl->next_action != actions ? 0 : cl->cycled | which;
 	if (cl->more)

@@ -19,6 +19,7 @@
 #include "base/list.h"
 #include "policy/books/index.h"
 #include "policy/cluster.h"
+#include "policy/mutant.h"
 #include "policy/quota/joborder.h"
 
 #define SL_CL_NO_NODE UINT32_MAX
@@ -33,6 +34,8 @@
 /* Node pools: 0 to 30. In the machine's own needs, bit 32 + i stands for those nodes of pool i that
  * swap. Bit 31, which no node has, stands for no node. */
 #define SL_CL_POOLS 31
+/* Minutes that the last hour can touch. */
+#define SL_CL_MOVED 61
 
 struct sl_cl_node {
 	struct sl_index_node index;
@@ -73,6 +76,7 @@ struct sl_cl_task {
 	struct sl_link on_node, leaving; /* leaving: told to stop, not given up */
 	struct sl_place place; /* BINDING, RUNNING, RELEASING; or where it is parked */
 	struct sl_place next;  /* if promised */
+	struct sl_place home;  /* was_parked: where */
 	struct sl_quantity booked; /* at place, or at next once that is promised */
 	sl_ns since;               /* it runs, or was told to stop */
 	sl_ns spared_until;        /* no victim before */
@@ -85,7 +89,7 @@ struct sl_cl_task {
 	/* KEEPS_HOST: its cores and memory at `place` are booked apart from its GPUs, also while it
 	 * is parked. */
 	bool keeps;
-	uint8_t how; /* it is stopped */
+	uint8_t how; /* it is stopped, or was last */
 };
 
 struct sl_cl_part {
@@ -204,6 +208,12 @@ struct sl_cl_would {
 	uint64_t from;
 };
 
+/* Moves that count against move_most. */
+struct sl_cl_moved {
+	uint64_t minute;
+	uint32_t count;
+};
+
 struct sl_cluster {
 	struct sl_arena *arena;
 	struct sl_tree tree;
@@ -220,7 +230,7 @@ struct sl_cluster {
 
 	/* CONFIG */
 	sl_ns stale_grace, stop_within;
-	uint32_t search_most, resume_factor;
+	uint32_t search_most, resume_factor, move_most;
 
 	struct sl_link leaving; /* tasks, in the order of `since` */
 	struct sl_link jobs, promised, stale,
@@ -243,9 +253,10 @@ struct sl_cluster {
 	uint32_t cycled;        /* SL_CYCLE_* done since the last event */
 	sl_ns due, told_due;
 	uint64_t tried, jobs_count, tasks_count;
-	uint64_t effort;      /* left for searches in this cycle */
-	uint64_t why_effort;  /* left for explaining */
-	uint64_t lack_effort; /* left for counting what is short */
+	struct sl_cl_moved moved[SL_CL_MOVED]; /* by minute */
+	uint64_t effort;                       /* left for searches in this cycle */
+	uint64_t why_effort;                   /* left for explaining */
+	uint64_t lack_effort;                  /* left for counting what is short */
 	bool dry; /* a trial: placement is bypassed, so that it learns nothing */
 	uint32_t in[SL_TASK_STATES];
 	struct sl_quantity used;
@@ -314,7 +325,8 @@ bool sl_cl_room_at(const struct sl_fit_node *node, const struct sl_room *room,
 	const struct sl_need *need, struct sl_place place);
 /*
  * A place for a task of this class: free now and unpromised, or (later) free once stopping tasks
- * are gone. A parked task can only use the place where it is parked.
+ * are gone. A parked task can only use the place where it is parked, or (SL_JOB_MOVES) any on that
+ * node; so can a task that the search moves, if host memory is reserved for it.
  */
 bool sl_cl_find_place(struct sl_cluster *cl, const struct sl_cl_task *task, bool later,
 	struct sl_place *place);
@@ -349,6 +361,23 @@ void sl_cl_requote(struct sl_cluster *cl);
 static inline bool sl_cl_preemptible(const struct sl_cl_job *job)
 {
 	return job->flags & SL_JOB_PREEMPTIBLE;
+}
+/* Its tasks lose nothing when they go to other GPUs of their node. */
+static inline bool sl_cl_movable(const struct sl_cl_job *job)
+{
+	return job->flags & SL_JOB_PARKS && job->flags & SL_JOB_MOVES;
+}
+/* It can only return to the GPUs where it is parked. */
+static inline bool sl_cl_is_pinned(const struct sl_cl_task *task)
+{
+	return task->parked &&
+	       SL_MUTANT(CLUSTER_MOVES_PINNED, !sl_cl_movable(task->part->job), true);
+}
+/* It is being stopped and will be parked, perhaps to move. */
+static inline bool sl_cl_is_parking(const struct sl_cl_task *task)
+{
+	return task->state == SL_TASK_RELEASING &&
+	       (task->how == SL_STOP_PARK || (task->how == SL_STOP_MOVE && task->pooled));
 }
 /* When it may displace others. */
 static inline sl_ns sl_cl_takes_at(const struct sl_cl_job *job)
@@ -423,7 +452,21 @@ void sl_cl_task_bind(struct sl_cluster *cl, struct sl_cl_task *task);
 /* Emits STOP for a released task, and books the host pool. */
 void sl_cl_task_stop(struct sl_cluster *cl, struct sl_cl_task *task, enum sl_stop_how how,
 	const struct sl_cl_job *other, bool preempted);
+/* Emits PIPELINE for a promised task. */
+void sl_cl_tell_place(struct sl_cluster *cl, const struct sl_cl_task *task);
 struct sl_quantity sl_cl_quantity(const struct sl_need *need, struct sl_place place);
+
+/* --- moves.c --- */
+void sl_cl_on_task_move(struct sl_cluster *cl, const struct sl_cluster_event *event);
+/* How many tasks may be moved now (move_most), and when the number grows. */
+uint32_t sl_cl_moves_left(const struct sl_cluster *cl);
+sl_ns sl_cl_moves_again(const struct sl_cluster *cl);
+/* One was moved. */
+void sl_cl_moves_count(struct sl_cluster *cl);
+/* Until when it is not moved: it could not be stopped, or was moved a moment ago. */
+sl_ns sl_cl_stays_until(const struct sl_cluster *cl, const struct sl_cl_task *task);
+/* Moves a bursting task from a GPU that it shares to an unused one that no job waits for. */
+void sl_cl_spread(struct sl_cluster *cl);
 
 /* --- groups.c --- */
 void sl_cl_group_join(struct sl_cluster *cl, struct sl_cl_job *job,

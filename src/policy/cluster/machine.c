@@ -103,6 +103,7 @@ static void on_config(struct sl_cluster *cl, const struct sl_cluster_event *even
 							: DEFAULT_RESUME_FACTOR;
 	cl->stop_within = event->config.stop_within ? event->config.stop_within
 						    : DEFAULT_STOP_WITHIN;
+	cl->move_most = event->config.move_most;
 	cl->tree.sums_free = event->config.sums_free;
 }
 
@@ -158,6 +159,7 @@ static void (*const handlers[SL_CLUSTER_EVENTS])(
 	[SL_CLUSTER_EVENT_BIND_AGAIN] = sl_cl_on_bind_again,
 	[SL_CLUSTER_EVENT_TASK_ENDED] = sl_cl_on_task_ended,
 	[SL_CLUSTER_EVENT_TASK_STOPS] = sl_cl_on_task_stops,
+	[SL_CLUSTER_EVENT_TASK_MOVE] = sl_cl_on_task_move,
 	[SL_CLUSTER_EVENT_STOP_FAILED] = sl_cl_on_stop_failed,
 	[SL_CLUSTER_EVENT_CYCLE] = sl_cl_on_cycle,
 };
@@ -281,6 +283,8 @@ static struct sl_pending_because because_of(
 	if (because.reason == SL_PENDING_PREEMPT_DELAY ||
 		because.reason == SL_PENDING_RESUME_WAIT)
 		because.wanted = (int64_t)sl_sub_sat(sl_cl_takes_at(job), cl->now);
+	if (because.reason == SL_PENDING_MOVE_BUDGET)
+		because.wanted = (int64_t)sl_sub_sat(sl_cl_moves_again(cl), cl->now);
 	if (because.reason != SL_PENDING_PRIORITY)
 		because.ahead = ahead_of(job);
 	return because;
@@ -324,7 +328,11 @@ struct sl_cluster_task_view sl_cluster_task(
 	view.state = (enum sl_task_state)task->state;
 	view.parked = task->parked;
 	view.spared_until = task->spared_until;
-	view.moves = task->state == SL_TASK_RELEASING && task->promised;
+	view.moves =
+		task->promised &&
+		(task->state == SL_TASK_RELEASING ||
+			(task->parked && (task->next.gpu_mask != task->place.gpu_mask ||
+						 task->next.milli != task->place.milli)));
 	has_place = task->state == SL_TASK_BINDING || task->state == SL_TASK_RUNNING ||
 		    task->state == SL_TASK_RELEASING || task->parked;
 	if (has_place || task->promised) {

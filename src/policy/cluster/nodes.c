@@ -319,6 +319,33 @@ bool sl_cl_is_refused(
 	return false;
 }
 
+/* Its memory is, or will be, on the host of its node. */
+static bool is_tied(const struct sl_cl_task *task)
+{
+	return task->parked || SL_MUTANT(CLUSTER_MOVES_AWAY,
+				       task->state == SL_TASK_RELEASING && task->pooled &&
+					       sl_cl_movable(task->part->job),
+				       false);
+}
+
+/* On the node of a tied task: where it was, or, if it may move, anywhere. */
+static bool place_at_home(const struct sl_cluster *cl, const struct sl_cl_task *task,
+	bool later, struct sl_place *place)
+{
+	const struct sl_fit_node *node = &cl->fit[task->place.node];
+	struct sl_need need = sl_cl_moves(task, task->place.node);
+
+	*place = task->place;
+	if (node->closed || sl_cl_is_refused(cl, task->part->job, place->node) ||
+		!sl_fit_ever(node, &need))
+		return false;
+	if (sl_cl_room_at(node, &node->later, &need, *place) &&
+		(later || sl_cl_room_at(node, &node->now, &need, *place)))
+		return true;
+	return !sl_cl_is_pinned(task) &&
+	       place_on(cl, task->place.node, &need, later, place);
+}
+
 bool sl_cl_find_place(struct sl_cluster *cl, const struct sl_cl_task *task, bool later,
 	struct sl_place *place)
 {
@@ -326,17 +353,8 @@ bool sl_cl_find_place(struct sl_cluster *cl, const struct sl_cl_task *task, bool
 	uint64_t *none = later ? &class->none_later : &class->none_now;
 	bool found;
 
-	if (task->parked) {
-		const struct sl_fit_node *node = &cl->fit[task->place.node];
-		struct sl_need need = sl_cl_moves(task, task->place.node);
-
-		*place = task->place;
-		if (node->closed || sl_cl_is_refused(cl, task->part->job, place->node) ||
-			!sl_fit_ever(node, &need))
-			return false;
-		return sl_cl_room_at(node, &node->later, &need, *place) &&
-		       (later || sl_cl_room_at(node, &node->now, &need, *place));
-	}
+	if (is_tied(task))
+		return place_at_home(cl, task, later, place);
 	if (sl_cl_is_refused(cl, task->part->job, SL_CL_NO_NODE)) {
 		shut_refused(cl, task->part->job, true);
 		found = search(cl, &class->need, later, place);
@@ -354,15 +372,11 @@ bool sl_cl_find_place(struct sl_cluster *cl, const struct sl_cl_task *task, bool
 bool sl_cl_place_on(struct sl_cluster *cl, const struct sl_cl_task *task, uint32_t number,
 	struct sl_place *place)
 {
-	struct sl_need need;
-
-	if (cl->fit[number].closed || sl_cl_is_refused(cl, task->part->job, number))
-		return false;
-	if (!task->parked)
-		return place_on(cl, number, &task->part->class->need, true, place);
-	need = sl_cl_moves(task, number);
-	*place = task->place;
-	return sl_cl_room_at(&cl->fit[number], &cl->fit[number].later, &need, *place);
+	if (is_tied(task))
+		return number == task->place.node && place_at_home(cl, task, true, place);
+	return !cl->fit[number].closed &&
+	       !sl_cl_is_refused(cl, task->part->job, number) &&
+	       place_on(cl, number, &task->part->class->need, true, place);
 }
 
 bool sl_cl_ever(struct sl_cluster *cl, struct sl_cl_class *class)

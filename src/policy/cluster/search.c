@@ -9,8 +9,9 @@
  *   3. prune     keeps candidates that need not go after all, the most valuable first
  *   4. move      moves tasks that find another place instead of losing them; a parked task loses
  *                nothing, and stays parked
- * To consolidate, the same search requires that every task finds another place, and leaves out jobs
- * that can be parked. A search that fails is repeated without the node that it began with, up to
+ * To consolidate, the same search requires that every task finds another place. Of jobs that can be
+ * parked it takes only those that move (SL_JOB_MOVES), one task at a time, to places on the same
+ * node. A search that fails is repeated without the node that it began with, up to
  * search_most times.
  */
 #include "policy/cluster/search.h"
@@ -27,20 +28,27 @@ static bool reserve_pool(struct sl_search *h, struct sl_cl_task *task)
 {
 	const struct sl_cl_job *job = task->part->job;
 
-	if (!(job->flags & SL_JOB_PARKS) || h->mode == SL_CL_CONSOLIDATE)
+	bool moves = sl_search_moves(h, job);
+
+	if (!(job->flags & SL_JOB_PARKS))
 		return true;
 	if (!sl_search_has_pool(h, task))
-		return job->flags & SL_JOB_GIVES_UP;
+		return job->flags & SL_JOB_GIVES_UP && !moves;
+	if (moves && !sl_search_has_move(h))
+		return false;
 	h->cl->node[task->place.node].parked_mib += job->park_mib;
 	task->pooled = true;
+	h->moving++;
 	return true;
 }
 
 static void unreserve_pool(struct sl_search *h, struct sl_cl_task *task)
 {
-	if (task->pooled)
-		h->cl->node[task->place.node].parked_mib -= task->part->job->park_mib;
+	if (!task->pooled)
+		return;
+	h->cl->node[task->place.node].parked_mib -= task->part->job->park_mib;
 	task->pooled = false;
+	h->moving--;
 }
 
 static void back_to(struct sl_search *h, uint32_t evicted, uint32_t given)
@@ -61,7 +69,7 @@ static void back_to(struct sl_search *h, uint32_t evicted, uint32_t given)
 
 static bool evict_task(struct sl_search *h, struct sl_cl_task *task)
 {
-	if ((task->spared_until > h->cl->now && !h->relaxed) || !reserve_pool(h, task))
+	if (sl_search_spared(h, task) > h->cl->now || !reserve_pool(h, task))
 		return false;
 	sl_cl_task_release(h->cl, task);
 	sl_cl_trail_add(h->cl, &h->cl->evicted, task);
@@ -73,7 +81,7 @@ static bool evict_task(struct sl_search *h, struct sl_cl_task *task)
 static bool evict(struct sl_search *h, struct sl_cl_task *task)
 {
 	struct sl_cl_job *job = task->part->job;
-	bool whole = !sl_search_spare(task->part);
+	bool whole = !sl_search_spare(task->part) && !sl_search_moves(h, job);
 	struct sl_quantity taken = {{0}};
 
 	for (int r = 0; r < SL_RESOURCES; r++) {
@@ -333,7 +341,7 @@ static void prune(struct sl_search *h)
 	struct sl_cl_job *job;
 
 	for (uint32_t below = UINT32_MAX; (job = next_evicted(h, below));) {
-		bool torn = is_torn(job);
+		bool torn = is_torn(job) && !sl_search_moves(h, job);
 
 		below = job->rank;
 		for (uint32_t i = 0; i < cl->evicted.count; i++) {
@@ -355,7 +363,8 @@ static void prune(struct sl_search *h)
 	}
 }
 
-/* All its evicted tasks are parked: a new place would cost the work that host memory keeps. */
+/* All its evicted tasks are parked: a new place would cost the work that host memory keeps. (A job
+ * of SL_JOB_MOVES finds one when it returns.) */
 static bool is_kept(const struct sl_cluster *cl, const struct sl_cl_job *job)
 {
 	for (uint32_t i = 0; i < cl->evicted.count; i++) {
@@ -378,7 +387,8 @@ static bool move(struct sl_search *h, bool all)
 		struct sl_place place;
 
 		below = job->rank;
-		if (SL_MUTANT(CLUSTER_MOVES_PARKED, is_kept(cl, job), false))
+		if (SL_MUTANT(CLUSTER_MOVES_PARKED,
+			    !all && (sl_cl_movable(job) || is_kept(cl, job)), false))
 			continue;
 		for (uint32_t i = 0; i < cl->evicted.count; i++) {
 			struct sl_cl_task *task = cl->evicted.task[i];
@@ -426,23 +436,14 @@ static bool is_fair(const struct sl_search *h, const struct sl_quantity *wants)
 
 /* --- The end. --- */
 
-static void tell_place(struct sl_cluster *cl, const struct sl_cl_task *task)
-{
-	sl_cl_emit(cl, (struct sl_cluster_action){.type = SL_CLUSTER_ACTION_PIPELINE,
-			       .pipeline = {.job = task->part->job->index.id,
-				       .task = task->number,
-				       .node = cl->node[task->next.node].index.id,
-				       .gpu_mask = task->next.gpu_mask}});
-}
-
 static void commit(struct sl_search *h)
 {
 	struct sl_cluster *cl = h->cl;
 	uint64_t done;
 
-	/* Moved and kept jobs need no host memory, so others may have room now. */
+	/* A job that begins again elsewhere needs no host memory, so others may have room now. */
 	for (uint32_t i = 0; i < cl->evicted.count; i++) {
-		if (cl->evicted.task[i]->promised)
+		if (cl->evicted.task[i]->promised && h->mode != SL_CL_CONSOLIDATE)
 			unreserve_pool(h, cl->evicted.task[i]);
 	}
 	for (uint32_t i = 0; i < cl->evicted.count; i++) {
@@ -453,14 +454,16 @@ static void commit(struct sl_search *h)
 			(void)reserve_pool(h, task);
 		if (!task->promised)
 			how = task->pooled ? SL_STOP_PARK : SL_STOP_TERMINATE;
+		if (task->promised && task->pooled)
+			sl_cl_moves_count(cl);
 		if (how != SL_STOP_MOVE && h->mode == SL_CL_RECLAIM)
 			task->part->job->taken_at = cl->outside;
 		sl_cl_task_stop(cl, task, how, h->job, h->mode == SL_CL_PREEMPT);
 		if (task->promised)
-			tell_place(cl, task);
+			sl_cl_tell_place(cl, task);
 	}
 	for (uint32_t i = 0; i < cl->given.count; i++)
-		tell_place(cl, cl->given.task[i]);
+		sl_cl_tell_place(cl, cl->given.task[i]);
 	done = ++cl->next_mark;
 	for (uint32_t i = 0; i < cl->evicted.count; i++) {
 		struct sl_cl_job *job = cl->evicted.task[i]->part->job;
@@ -616,7 +619,7 @@ bool sl_cl_search(struct sl_cluster *cl, struct sl_cl_group *group, enum sl_cl_m
 		h.by_size = true;
 		found = sl_search_run(&h, group, want, wants);
 	}
-	if (!found && mode != SL_CL_CONSOLIDATE)
+	if (!found)
 		sl_search_explain(&h, group, want, wants, back);
 	return found;
 }

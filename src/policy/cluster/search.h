@@ -30,6 +30,7 @@ struct sl_search_plan {
 	sl_search_cost_t cost[HERE_MOST], lost;
 	uint32_t count;
 	uint32_t per_gpu, per_cpu; /* weights of what becomes free */
+	bool moves;                /* none of them is lost */
 	uint32_t tier;             /* the highest of its tasks: see sl_cl_job */
 	uint64_t rank;             /* of the most valuable of them */
 };
@@ -41,11 +42,13 @@ struct sl_search {
 	struct sl_quantity rest; /* what the job still wants */
 	uint64_t mark;
 	uint32_t nears, ranks, tasks;
-	uint32_t first; /* node that was emptied first */
-	bool pool_short, by_size;
+	uint32_t first;  /* node that was emptied first */
+	uint32_t moving; /* tasks for which host memory is reserved */
+	bool pool_short, moves_short, by_size;
 	int64_t pool_wanted, pool_left;
 	/* What is asked. dry: stop nothing, only fill `would`. relaxed: tasks may go even before
-	 * their minimum runtime, without host memory for them, and after failed stops. above:
+	 * their minimum runtime, without host memory for them, after failed stops, and beyond
+	 * move_most. above:
 	 * victims are jobs of higher priority of the same project instead of lower. */
 	bool dry, relaxed, above;
 	/* A task that could be needed may not go before then; SL_NS_NEVER: there is none. */
@@ -82,5 +85,14 @@ bool sl_search_before(const struct sl_cl_task *a, sl_search_cost_t cost_a,
 	const struct sl_cl_task *b, sl_search_cost_t cost_b);
 /* Host memory has room for the task, if that is where it goes. */
 bool sl_search_has_pool(struct sl_search *h, const struct sl_cl_task *task);
+/* Its tasks go through host memory to other GPUs of their node. */
+static inline bool sl_search_moves(const struct sl_search *h, const struct sl_cl_job *job)
+{
+	return h->mode == SL_CL_CONSOLIDATE && sl_cl_movable(job);
+}
+/* move_most leaves one more of these. */
+bool sl_search_has_move(struct sl_search *h);
+/* Until when the task does not go. */
+sl_ns sl_search_spared(const struct sl_search *h, const struct sl_cl_task *task);
 
 #endif

@@ -100,6 +100,7 @@ void sl_cl_task_take(struct sl_cluster *cl, struct sl_cl_task *task,
 	struct sl_place place, enum sl_task_state state)
 {
 	task->was_parked = task->parked;
+	task->home = task->place;
 	if (task->parked) {
 		/* Its pool memory stays booked until it runs. */
 		sl_list_unlink(&task->on_node);
@@ -188,6 +189,7 @@ void sl_cl_task_untake(struct sl_cluster *cl, struct sl_cl_task *task)
 		return;
 	task->pooled = pooled;
 	task->parked = true;
+	task->place = task->home;
 	sl_cl_node_keep(cl, task);
 	sl_list_push_tail(&cl->node[task->place.node].parked, &task->on_node);
 }
@@ -202,13 +204,22 @@ void sl_cl_task_bind(struct sl_cluster *cl, struct sl_cl_task *task)
 				       .milli = task->place.milli}});
 }
 
+void sl_cl_tell_place(struct sl_cluster *cl, const struct sl_cl_task *task)
+{
+	sl_cl_emit(cl, (struct sl_cluster_action){.type = SL_CLUSTER_ACTION_PIPELINE,
+			       .pipeline = {.job = task->part->job->index.id,
+				       .task = task->number,
+				       .node = cl->node[task->next.node].index.id,
+				       .gpu_mask = task->next.gpu_mask}});
+}
+
 /* It is RELEASING, in this way. */
 static void leave(
 	struct sl_cluster *cl, struct sl_cl_task *task, enum sl_stop_how how, sl_ns since)
 {
-	bool promised = task->promised && task->keeps && how != SL_STOP_PARK;
 	struct sl_place next = task->next;
 	struct sl_link *before;
+	bool promised;
 
 	task->how = (uint8_t)how;
 	task->since = since;
@@ -218,11 +229,13 @@ static void leave(
 		SL_CL_ENTRY(before, sl_cl_task, leaving)->since > since)
 		before = before->prev;
 	sl_list_push_head(before, &task->leaving);
+	if (sl_cl_is_parking(task))
+		return;
 	/* Its promised place counts on the cores and memory that it keeps. */
+	promised = task->promised && task->keeps;
 	if (promised)
 		sl_cl_task_unpromise(cl, task);
-	if (how != SL_STOP_PARK)
-		sl_cl_node_leave(cl, task);
+	sl_cl_node_leave(cl, task);
 	if (promised)
 		sl_cl_task_promise(cl, task, next);
 }
@@ -396,22 +409,23 @@ void sl_cl_on_bind_again(struct sl_cluster *cl, const struct sl_cluster_event *e
 /* It gave up its place: parked, promised another, or simply pending. */
 static void again(struct sl_cluster *cl, struct sl_cl_task *task)
 {
-	bool parks = task->state == SL_TASK_RELEASING && task->how == SL_STOP_PARK &&
-		     task->pooled;
+	bool parks = SL_MUTANT(CLUSTER_MOVES_LOST, sl_cl_is_parking(task) && task->pooled,
+		task->how == SL_STOP_PARK && task->pooled &&
+			task->state == SL_TASK_RELEASING);
 	bool moves = task->promised;
 	struct sl_place next = task->next;
 
 	if (parks)
 		task->pooled = false;
 	sl_cl_task_clear(cl, task, SL_TASK_PENDING);
-	if (moves) {
-		sl_cl_task_promise(cl, task, next);
-	} else if (parks) {
+	if (parks) {
 		task->pooled = task->parked = true;
 		sl_cl_node_keep(cl, task);
 		task->parked_at = cl->now;
 		sl_list_push_tail(&cl->node[task->place.node].parked, &task->on_node);
 	}
+	if (moves)
+		sl_cl_task_promise(cl, task, next);
 }
 
 /*
@@ -483,7 +497,7 @@ void sl_cl_on_task_stops(struct sl_cluster *cl, const struct sl_cluster_event *e
 		sl_cl_task_release(cl, task);
 		leave(cl, task, SL_STOP_TERMINATE, since);
 	} else if (task->state == SL_TASK_RELEASING &&
-		   SL_MUTANT(CLUSTER_PARKS_DEAD, task->how == SL_STOP_PARK, false)) {
+		   SL_MUTANT(CLUSTER_PARKS_DEAD, sl_cl_is_parking(task), false)) {
 		/* It will not be parked when it has ended. */
 		if (task->stuck)
 			sl_cl_node_release(cl, task);

@@ -184,12 +184,30 @@ static bool would_help(struct sl_search *h, struct sl_cl_group *group,
 	return helps;
 }
 
+/* Would it run if more tasks might be moved? */
+static void explain_moves(struct sl_search *h, struct sl_cl_group *group,
+	const struct sl_cl_want *want, uint32_t wants)
+{
+	struct sl_cl_would would;
+
+	if (group->because.reason == SL_PENDING_MOVE_BUDGET)
+		group->because = group->room;
+	if (!h->moves_short)
+		return;
+	sl_cl_wake(h->cl, sl_cl_moves_again(h->cl));
+	if (would_help(h, group, want, wants, false, &would))
+		group->because = (struct sl_pending_because){
+			.reason = SL_PENDING_MOVE_BUDGET, .available = h->cl->move_most};
+}
+
 static void explain_reclaim(struct sl_search *h, struct sl_cl_group *group,
 	const struct sl_cl_want *want, uint32_t wants, bool back)
 {
 	struct sl_pending_because *because = &group->because;
 	struct sl_cl_would would;
 
+	if (because->reason == SL_PENDING_MOVE_BUDGET)
+		return;
 	*because = group->room;
 	if ((!back && !h->pool_short && h->barred_until == SL_NS_NEVER) ||
 		!would_help(h, group, want, wants, false, &would)) {
@@ -240,7 +258,9 @@ static void explain_preempt(struct sl_search *h, struct sl_cl_group *group,
 void sl_search_explain(struct sl_search *h, struct sl_cl_group *group,
 	const struct sl_cl_want *want, uint32_t wants, bool back)
 {
-	if (h->mode == SL_CL_RECLAIM)
+	if (h->mode == SL_CL_CONSOLIDATE)
+		explain_moves(h, group, want, wants);
+	else if (h->mode == SL_CL_RECLAIM)
 		explain_reclaim(h, group, want, wants, back);
 	else if (h->mode == SL_CL_PREEMPT)
 		explain_preempt(h, group, want, wants);

@@ -31,6 +31,7 @@
 /* Stopping takes up to 10 s, starting up to 3; moving is both, twice. */
 #define QUOTA_WAIT (60 * SL_S)
 #define STOPS_MOST 60
+#define MOVES_MOST 12 /* an hour */
 
 struct task {
 	enum sl_task_state state; /* PENDING also while PIPELINED */
@@ -56,8 +57,9 @@ struct day {
 	struct sl_rng rng;
 	sl_ns now, wake, longest;
 	struct job job[JOBS];
-	uint32_t binds, parks, ends, moves, given_up, failures, actions;
-	bool trace;
+	uint32_t binds, parks, ends, moves, kept, given_up, failures, actions;
+	bool trace,
+		moving; /* moving: on every other day, parked jobs return to any GPU */
 	char broken[256];
 };
 
@@ -90,6 +92,7 @@ static void on_stop(struct day *d, struct job *job, struct task *task,
 	d->parks += how == SL_STOP_PARK;
 	d->ends += how == SL_STOP_TERMINATE;
 	d->moves += how == SL_STOP_MOVE;
+	d->kept += how == SL_STOP_MOVE && job->flags & SL_JOB_MOVES;
 	d->given_up += how == SL_STOP_GIVE_UP;
 	task->due = d->now + (1 + below(d, 10)) * SL_S;
 	if (how == SL_STOP_GIVE_UP) {
@@ -216,6 +219,8 @@ static void draw_job(struct day *d, struct job *job)
 	job->flags = SL_JOB_PREEMPTIBLE;
 	job->flags |= below(d, 2) ? SL_JOB_PARKS : 0;
 	job->flags |= below(d, 2) ? SL_JOB_GIVES_UP : 0;
+	if (d->moving && job->flags & SL_JOB_PARKS)
+		job->flags |= SL_JOB_MOVES | SL_JOB_BURSTS;
 	/* Cannot be preempted: only what fits into every quota. */
 	if (!below(d, 10) && job->tasks == 1 && job->need.gpus == 1) {
 		job->priority = SL_JOB_PRIORITY_BUILD;
@@ -236,6 +241,14 @@ static void begin(struct day *d, uint64_t seed)
 	d->arena = sl_arena_new();
 	d->cluster = sl_cluster_new(d->arena, 1, PROJECTS);
 	d->wake = SL_NS_NEVER;
+	d->moving = seed & 1;
+	if (d->moving) {
+		struct sl_cluster_event config = {.type = SL_CLUSTER_EVENT_CONFIG};
+
+		config.config.move_most = MOVES_MOST;
+		config.config.spread = 1;
+		send(d, config);
+	}
 	event.node_put.node = 1;
 	event.node_put.cpu_milli = 64000;
 	event.node_put.memory_mib = 262144;
@@ -325,7 +338,8 @@ static void goes_on(struct day *d, uint32_t j, uint32_t i)
 			d->failures++;
 		}
 	} else {
-		task->parked = task->how == SL_STOP_PARK;
+		task->parked = task->how == SL_STOP_PARK ||
+			       (task->how == SL_STOP_MOVE && job->flags & SL_JOB_MOVES);
 		task->state = SL_TASK_PENDING;
 	}
 	send(d, event);
@@ -371,14 +385,14 @@ static void free_for_all(const struct day *d, int32_t left[GPUS])
 		left[g] = left[g] < later[g] ? left[g] : later[g];
 }
 
-/* A parked job can use its own GPUs, others any. */
+/* A parked job that does not move can use its own GPUs, others any. */
 static bool fits(const struct job *job, const int32_t free[GPUS])
 {
 	int32_t milli = job->need.gpu_milli, places = 0, wanted = 0, left[GPUS];
 
 	memcpy(left, free, sizeof(left));
 	for (uint32_t i = 0; i < job->tasks; i++) {
-		if (job->task[i].parked)
+		if (job->task[i].parked && !(job->flags & SL_JOB_MOVES))
 			take(left, job->task[i].place, 1);
 		else
 			wanted += job->need.gpus;
@@ -564,10 +578,11 @@ static bool play(uint64_t seed, bool trace)
 		printf("cluster-day: seed %lu: %d jobs over in %.1f h, %.0f min longer "
 		       "than they ran each; %u bound, %u failed, %u parked, %u "
 		       "terminated, "
-		       "%u moved, %u given up; a quota was waited for %.0f s at most\n",
+		       "%u moved (%u lost nothing), %u given up; a quota was waited for "
+		       "%.0f s at most\n",
 			(unsigned long)seed, JOBS, (double)d.now / (3600.0 * SL_S),
 			(double)waits / 60 / JOBS, d.binds, d.failures, d.parks, d.ends,
-			d.moves, d.given_up, (double)d.longest / SL_S);
+			d.moves, d.kept, d.given_up, (double)d.longest / SL_S);
 	d.arena = sl_arena_free(d.arena);
 	return !d.broken[0];
 }

@@ -21,140 +21,6 @@ void cw_break(struct cw *w, const char *format, ...)
 	va_end(args);
 }
 
-static bool stands(const struct cw_task *task)
-{
-	return task->state == SL_TASK_BINDING || task->state == SL_TASK_RUNNING;
-}
-
-static bool is_done(const struct cw_task *task)
-{
-	return task->state == SL_TASK_ENDED && !task->failed;
-}
-
-static bool is_below(const struct cw *w, uint32_t project, uint32_t above)
-{
-	while (project != UINT32_MAX && project != above)
-		project = w->project[project].parent;
-	return project == above;
-}
-
-static struct sl_quantity amount_of(const struct sl_need *need, struct sl_place place)
-{
-	return (struct sl_quantity){
-		{[SL_RES_GPU] = (int64_t)__builtin_popcount(place.gpu_mask) * place.milli,
-			[SL_RES_CPU] = need->cpu_milli,
-			[SL_RES_MEMORY] = need->memory_mib}};
-}
-
-/* Whether it counts: as what is on nodes, including tasks that are being stopped; or as what
- * is there or promised. */
-static bool counts(const struct cw_task *task, bool holds, struct sl_place *place)
-{
-	*place = stands(task) || holds ? task->place : task->next;
-	if (holds)
-		return stands(task) || task->state == SL_TASK_RELEASING;
-	return stands(task) || task->promised;
-}
-
-static struct sl_quantity sum_of(
-	const struct cw *w, uint32_t project, bool fixed, bool holds)
-{
-	struct sl_quantity sum = {{0}};
-
-	for (uint32_t j = 0; j < CW_JOBS; j++) {
-		const struct cw_job *job = &w->job[j];
-
-		if (!job->used || !is_below(w, job->project, project) ||
-			(fixed && job->flags & SL_JOB_PREEMPTIBLE))
-			continue;
-		for (uint32_t p = 0; p < job->parts; p++) {
-			for (uint32_t i = 0; i < job->tasks[p]; i++) {
-				const struct cw_task *task = &job->task[p][i];
-				struct sl_quantity amount;
-				struct sl_place place;
-
-				if (!counts(task, holds, &place))
-					continue;
-				amount = amount_of(&job->need[p], place);
-				for (int r = 0; r < SL_RESOURCES; r++)
-					sum.of[r] += amount.of[r];
-			}
-		}
-	}
-	return sum;
-}
-
-struct sl_quantity cw_has(const struct cw *w, uint32_t project, bool fixed)
-{
-	return sum_of(w, project, fixed, false);
-}
-
-static void take(struct sl_room *room, const struct sl_need *need, struct sl_place place)
-{
-	room->cpu_milli -= need->cpu_milli;
-	room->memory_mib -= need->memory_mib;
-	for (uint32_t g = 0; g < SL_FIT_GPUS_MAX; g++) {
-		if (place.gpu_mask >> g & 1)
-			room->left[g] = (int16_t)(room->left[g] - place.milli);
-	}
-}
-
-/* While it is parked, or being parked, its cores and memory stay its own. */
-static bool keeps_host(const struct cw_job *job, const struct cw_task *task)
-{
-	return job->flags & SL_JOB_KEEPS_HOST &&
-	       (task->parked ||
-		       (task->state == SL_TASK_RELEASING && task->how == SL_STOP_PARK));
-}
-
-/* What changes on that node when it comes there or leaves it. */
-static struct sl_need moves(const struct cw_job *job, const struct cw_task *task,
-	uint32_t part, uint32_t node)
-{
-	struct sl_need need = job->need[part];
-
-	if (keeps_host(job, task) && task->place.node == node)
-		need.cpu_milli = need.memory_mib = 0;
-	return need;
-}
-
-static void take_task(struct sl_room *room, const struct cw_job *job,
-	const struct cw_task *task, uint32_t part, uint32_t node, bool later)
-{
-	static const struct sl_place host = {0};
-	struct sl_need rest = moves(job, task, part, node);
-	bool here = task->place.node == node;
-
-	if (here && (stands(task) ||
-			    (task->state == SL_TASK_RELEASING && (!later || task->late))))
-		take(room, &job->need[part], task->place);
-	else if (here && keeps_host(job, task))
-		take(room, &job->need[part], host);
-	if (later && task->promised && task->next.node == node)
-		take(room, &rest, task->next);
-}
-
-struct sl_room cw_room(const struct cw *w, uint32_t node, bool later)
-{
-	struct sl_room room = w->node[node].fit.now;
-
-	for (uint32_t j = 0; j < CW_JOBS; j++) {
-		const struct cw_job *job = &w->job[j];
-
-		for (uint32_t p = 0; job->used && p < job->parts; p++) {
-			for (uint32_t i = 0; i < job->tasks[p]; i++)
-				take_task(&room, job, &job->task[p][i], p, node, later);
-		}
-	}
-	room.whole = 0;
-	for (uint32_t g = 0; g < w->node[node].fit.gpus; g++) {
-		if (w->node[node].shut >> g & 1)
-			room.left[g] = 0;
-		room.whole = (int16_t)(room.whole + (room.left[g] == SL_FIT_WHOLE));
-	}
-	return room;
-}
-
 /* --- BIND --- */
 
 static bool may_use(const struct cw *w, const struct cw_job *job,
@@ -180,8 +46,8 @@ static void judge_limits(
 {
 	for (uint32_t i = job->project; i != UINT32_MAX; i = w->project[i].parent) {
 		const struct sl_project_rules *rules = &w->project[i].rules;
-		struct sl_quantity has = sum_of(w, i, false, true);
-		struct sl_quantity fixed = sum_of(w, i, true, true);
+		struct sl_quantity has = cw_sum(w, i, false, true);
+		struct sl_quantity fixed = cw_sum(w, i, true, true);
 
 		for (int r = 0; r < SL_RESOURCES; r++) {
 			if (!gets->of[r])
@@ -207,7 +73,7 @@ static void judge_place(struct cw *w, struct cw_job *job, const struct cw_task *
 {
 	const struct cw_node *node = &w->node[place.node];
 	const struct sl_need *need = &job->need[part],
-			     comes = moves(job, task, part, place.node);
+			     comes = cw_comes(job, task, part, place.node);
 	struct sl_room room = cw_room(w, place.node, false);
 
 	if (node->closed)
@@ -230,7 +96,7 @@ static void judge_place(struct cw *w, struct cw_job *job, const struct cw_task *
 	if (job->refused_until[place.node] > w->now)
 		cw_break(w, "job %lu is bound to a node that has just refused it",
 			(unsigned long)job->id);
-	take(&room, &comes, place);
+	cw_take(&room, &comes, place);
 	if ((comes.cpu_milli && room.cpu_milli < 0) ||
 		(comes.memory_mib && room.memory_mib < 0))
 		cw_break(w, "job %lu: cores or memory are over-allocated",
@@ -262,11 +128,13 @@ void cw_judge_bind(struct cw *w, const struct sl_cluster_action *action)
 		cw_break(w, "job %lu has failed, and is tried again at once",
 			(unsigned long)job->id);
 	if (task->parked &&
-		(task->place.node != node || task->place.gpu_mask != place.gpu_mask))
+		(task->place.node != node ||
+			(task->place.gpu_mask != place.gpu_mask && !cw_movable(job))))
 		cw_break(w, "job %lu is parked elsewhere", (unsigned long)job->id);
 	judge_place(w, job, task, part, place);
 	task->state = SL_TASK_BINDING;
 	task->comes_back = task->parked;
+	task->home = task->place;
 	task->promised = task->parked = false;
 	task->place = place;
 	task->due = w->now + sl_rng_below(&w->rng, 5) * SL_S;
@@ -303,17 +171,159 @@ static bool above_quota(const struct cw *w, uint32_t project)
 	return false;
 }
 
+/* One task, which waits. */
+static bool is_simple(const struct cw_job *job)
+{
+	const struct cw_task *task = &job->task[0][0];
+
+	return job->used && job->parts == 1 && job->tasks[0] == 1 &&
+	       task->state == SL_TASK_PENDING && !task->promised && !task->giving_up;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Limits and quotas as they count for a new promise. now: tasks being stopped count, too. */
+static bool within(const struct cw *w, const struct cw_job *job,
+	const struct sl_quantity *more, bool quota, bool now)
+{
+	for (uint32_t i = job->project; i != UINT32_MAX; i = w->project[i].parent) {
+		const struct sl_project_rules *rules = &w->project[i].rules;
+		struct sl_quantity has = cw_has(w, i, false), fixed = cw_has(w, i, true);
+		struct sl_quantity holds = cw_sum(w, i, false, true);
+		struct sl_quantity holds_fixed = cw_sum(w, i, true, true);
+		bool strict = !(job->flags & SL_JOB_PREEMPTIBLE);
+
+		for (int r = 0; r < SL_RESOURCES; r++) {
+			int64_t limit = rules->limit.of[r], most = rules->quota.of[r];
+
+			if (!more->of[r])
+				continue;
+			if (now) {
+				has.of[r] = larger(has.of[r], holds.of[r]);
+				fixed.of[r] = larger(fixed.of[r], holds_fixed.of[r]);
+			}
+			if (limit >= 0 && has.of[r] + more->of[r] > limit)
+				return false;
+			if (most >= 0 && strict && fixed.of[r] + more->of[r] > most)
+				return false;
+			if (most >= 0 && quota && has.of[r] + more->of[r] > most)
+				return false;
+		}
+	}
+	return true;
+}
+
+/* The most that a task can count for: memory of GPUs counts by the smallest of them. */
+static struct sl_quantity most_of(const struct cw *w, const struct sl_need *need)
+{
+	uint32_t milli = need->gpu_milli;
+
+	for (uint32_t n = 0; n < CW_NODES && need->gpu_mib; n++) {
+		if (w->node[n].used)
+			milli = SL_FIT_WHOLE;
+	}
+	return (struct sl_quantity){{[SL_RES_GPU] = (int64_t)need->gpus * milli,
+		[SL_RES_CPU] = need->cpu_milli,
+		[SL_RES_MEMORY] = need->memory_mib}};
+}
+
+/* Host memory in use on that node, by parked tasks and by those being parked. */
+static uint64_t parked_on(const struct cw *w, uint32_t node)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t j = 0; j < CW_JOBS; j++) {
+		for (uint32_t p = 0; w->job[j].used && p < w->job[j].parts; p++) {
+			for (uint32_t i = 0; i < w->job[j].tasks[p]; i++) {
+				const struct cw_task *task = &w->job[j].task[p][i];
+
+				if (task->place.node == node &&
+					(task->parked ||
+						(task->state == SL_TASK_BINDING &&
+							task->comes_back) ||
+						(task->state == SL_TASK_RELEASING &&
+							cw_parks(&w->job[j], task->how))))
+					sum += w->job[j].park_mib;
+			}
+		}
+	}
+	return sum;
+}
+
+static void judge_park(struct cw *w, const struct cw_job *job, uint32_t node)
+{
+	uint64_t sum = parked_on(w, node);
+
+	if (sum > w->node[node].pool_mib)
+		cw_break(w, "job %lu is parked where %lu of %lu MiB are parked",
+			(unsigned long)job->id, (unsigned long)sum,
+			(unsigned long)w->node[node].pool_mib);
+}
+
+/* A user wants it, or it spreads over a GPU that is unused and that no job waits for. */
+static void judge_own_move(struct cw *w, struct cw_job *job, const struct cw_task *task)
+{
+	unsigned long id = (unsigned long)job->id;
+
+	if (w->asks_move) {
+		w->asked_moves++;
+		return;
+	}
+	w->spread++;
+	if (!w->spreads || !(job->flags & SL_JOB_BURSTS))
+		cw_break(w, "job %lu is moved for no reason", id);
+	for (uint32_t j = 0; j < CW_JOBS && w->whole; j++) {
+		const struct cw_job *waits = &w->job[j];
+		struct sl_quantity more;
+
+		if (!is_simple(waits) || !waits->need[0].gpus)
+			continue;
+		more = most_of(w, &waits->need[0]);
+		if (within(w, waits, &more, false, true))
+			cw_break(w, "job %lu spreads where job %lu waits", id,
+				(unsigned long)waits->id);
+	}
+}
+
+/* A move of a job that loses nothing by it. */
+static void judge_move(struct cw *w, struct cw_job *job, struct cw_task *task)
+{
+	sl_ns *oldest = &w->moved_at[w->moved % (w->move_most ? w->move_most : 1)];
+
+	task->on_move = true;
+	task->stayed = w->taken_back;
+	task->quiet = w->quiet;
+	judge_park(w, job, task->place.node);
+	if (w->asks_move)
+		return;
+	if (task->moved_until > w->now)
+		cw_break(w, "job %lu moves again too soon", (unsigned long)job->id);
+	if (!w->move_most || (*oldest && w->now < *oldest + 3600 * SL_S))
+		cw_break(w, "job %lu moves beyond %u an hour", (unsigned long)job->id,
+			w->move_most);
+	*oldest = w->now;
+	w->moved++;
+}
+
 static void judge_victim(struct cw *w, struct cw_job *job, struct cw_task *task,
 	const struct sl_cluster_action *action)
 {
 	const struct cw_job *other = cw_find_job(w, action->stop.other);
 	unsigned long id = (unsigned long)job->id;
+	bool moves = action->stop.how == SL_STOP_MOVE && cw_movable(job);
 
+	if (moves && !action->stop.other) {
+		judge_own_move(w, job, task);
+		return;
+	}
 	if (!other) {
 		cw_break(w, "job %lu is stopped for no other job", id);
 		return;
 	}
-	if (!(job->flags & SL_JOB_PREEMPTIBLE))
+	if (!(job->flags & SL_JOB_PREEMPTIBLE) && !moves)
 		cw_break(w, "job %lu, not preemptible, is stopped", id);
 	if (task->spared_until > w->now)
 		cw_break(w, "job %lu is stopped again though it cannot be", id);
@@ -335,39 +345,6 @@ static void judge_victim(struct cw *w, struct cw_job *job, struct cw_task *task,
 	} else if (job->project == other->project) {
 		cw_break(w, "job %lu is reclaimed within its own project", id);
 	}
-}
-
-/* Host memory in use on that node, by parked tasks and by those being parked. */
-static uint64_t parked_on(const struct cw *w, uint32_t node)
-{
-	uint64_t sum = 0;
-
-	for (uint32_t j = 0; j < CW_JOBS; j++) {
-		for (uint32_t p = 0; w->job[j].used && p < w->job[j].parts; p++) {
-			for (uint32_t i = 0; i < w->job[j].tasks[p]; i++) {
-				const struct cw_task *task = &w->job[j].task[p][i];
-
-				if (task->place.node == node &&
-					(task->parked ||
-						(task->state == SL_TASK_BINDING &&
-							task->comes_back) ||
-						(task->state == SL_TASK_RELEASING &&
-							task->how == SL_STOP_PARK)))
-					sum += w->job[j].park_mib;
-			}
-		}
-	}
-	return sum;
-}
-
-static void judge_park(struct cw *w, const struct cw_job *job, uint32_t node)
-{
-	uint64_t sum = parked_on(w, node);
-
-	if (sum > w->node[node].pool_mib)
-		cw_break(w, "job %lu is parked where %lu of %lu MiB are parked",
-			(unsigned long)job->id, (unsigned long)sum,
-			(unsigned long)w->node[node].pool_mib);
 }
 
 void cw_judge_give_up(struct cw *w, const struct sl_cluster_action *action)
@@ -403,7 +380,7 @@ static void judge_how(struct cw *w, struct cw_job *job, const struct cw_task *ta
 		cw_break(w, "job %lu is parked and should be terminated",
 			(unsigned long)job->id);
 	if (action->stop.how == SL_STOP_MOVE && job->flags & SL_JOB_PARKS &&
-		!(job->flags & SL_JOB_GIVES_UP))
+		!(job->flags & (SL_JOB_GIVES_UP | SL_JOB_MOVES)))
 		cw_break(w, "job %lu is moved, loses its work, and could be parked",
 			(unsigned long)job->id);
 	if (action->stop.how != SL_STOP_TERMINATE || !(job->flags & SL_JOB_PARKS))
@@ -421,8 +398,8 @@ static bool is_whole(const struct cw_job *job)
 		uint32_t has = 0;
 
 		for (uint32_t i = 0; i < job->tasks[p]; i++)
-			has += stands(&job->task[p][i]) || job->task[p][i].promised ||
-			       is_done(&job->task[p][i]);
+			has += cw_stands(&job->task[p][i]) || job->task[p][i].promised ||
+			       cw_is_done(&job->task[p][i]);
 		if (has < job->least[p])
 			return false;
 	}
@@ -441,7 +418,7 @@ void cw_judge_stop(struct cw *w, const struct sl_cluster_action *action)
 	struct cw_task *task = job ? cw_find_task(job, action->stop.task, &part) : NULL;
 	uint64_t other = action->stop.other;
 
-	if (!task || !stands(task)) {
+	if (!task || !cw_stands(task)) {
 		cw_break(w, "STOP of job %lu task %u, which does not run",
 			(unsigned long)action->stop.job, action->stop.task);
 		return;
@@ -480,9 +457,23 @@ void cw_judge_stop(struct cw *w, const struct sl_cluster_action *action)
 	w->ends += action->stop.how == SL_STOP_TERMINATE;
 	if (action->stop.how == SL_STOP_PARK)
 		judge_park(w, job, task->place.node);
+	if (action->stop.how == SL_STOP_MOVE && cw_movable(job))
+		judge_move(w, job, task);
 	if (action->stop.how == SL_STOP_PARK || action->stop.how == SL_STOP_TERMINATE)
 		job->paused_until = w->now + w->resume_factor * job->swap_cost;
 	w->moves += action->stop.how == SL_STOP_MOVE;
+}
+
+void cw_judge_refusal(struct cw *w, const struct sl_cluster_action *action)
+{
+	w->refused_moves++;
+	if (!w->asks_move)
+		cw_break(w, "job %lu may not move, and was not to",
+			(unsigned long)action->refuse_move.job);
+	if (action->refuse_move.wanted &&
+		action->refuse_move.available >= action->refuse_move.wanted)
+		cw_break(w, "job %lu may not move, and there is room for it",
+			(unsigned long)action->refuse_move.job);
 }
 
 /* --- LATE --- */
@@ -552,7 +543,8 @@ static void judge_gang(struct cw *w, const struct cw_job *job)
 		uint32_t has = 0;
 
 		for (uint32_t i = 0; i < job->tasks[p]; i++)
-			has += stands(&job->task[p][i]) || is_done(&job->task[p][i]);
+			has += cw_stands(&job->task[p][i]) ||
+			       cw_is_done(&job->task[p][i]) || job->task[p][i].on_move;
 		if (has < job->least[p])
 			cw_break(w, "job %lu starts with %u of %u tasks",
 				(unsigned long)job->id, has, job->least[p]);
@@ -586,66 +578,7 @@ static struct sl_room both(const struct cw *w, uint32_t node)
 	return now;
 }
 
-/* One task, which waits. */
-static bool is_simple(const struct cw_job *job)
-{
-	const struct cw_task *task = &job->task[0][0];
-
-	return job->used && job->parts == 1 && job->tasks[0] == 1 &&
-	       task->state == SL_TASK_PENDING && !task->promised && !task->giving_up;
-}
-
-static int64_t larger(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
-
-/* Limits and quotas as they count for a new promise. now: tasks being stopped count, too. */
-static bool within(const struct cw *w, const struct cw_job *job,
-	const struct sl_quantity *more, bool quota, bool now)
-{
-	for (uint32_t i = job->project; i != UINT32_MAX; i = w->project[i].parent) {
-		const struct sl_project_rules *rules = &w->project[i].rules;
-		struct sl_quantity has = cw_has(w, i, false), fixed = cw_has(w, i, true);
-		struct sl_quantity holds = sum_of(w, i, false, true);
-		struct sl_quantity holds_fixed = sum_of(w, i, true, true);
-		bool strict = !(job->flags & SL_JOB_PREEMPTIBLE);
-
-		for (int r = 0; r < SL_RESOURCES; r++) {
-			int64_t limit = rules->limit.of[r], most = rules->quota.of[r];
-
-			if (!more->of[r])
-				continue;
-			if (now) {
-				has.of[r] = larger(has.of[r], holds.of[r]);
-				fixed.of[r] = larger(fixed.of[r], holds_fixed.of[r]);
-			}
-			if (limit >= 0 && has.of[r] + more->of[r] > limit)
-				return false;
-			if (most >= 0 && strict && fixed.of[r] + more->of[r] > most)
-				return false;
-			if (most >= 0 && quota && has.of[r] + more->of[r] > most)
-				return false;
-		}
-	}
-	return true;
-}
-
-/* The most that a task can count for: memory of GPUs counts by the smallest of them. */
-static struct sl_quantity most_of(const struct cw *w, const struct sl_need *need)
-{
-	uint32_t milli = need->gpu_milli;
-
-	for (uint32_t n = 0; n < CW_NODES && need->gpu_mib; n++) {
-		if (w->node[n].used)
-			milli = SL_FIT_WHOLE;
-	}
-	return (struct sl_quantity){{[SL_RES_GPU] = (int64_t)need->gpus * milli,
-		[SL_RES_CPU] = need->cpu_milli,
-		[SL_RES_MEMORY] = need->memory_mib}};
-}
-
-/* A parked task comes back to its own GPUs alone. */
+/* A parked task comes back to its own GPUs alone, or to any of its node. */
 static bool has_place(const struct cw *w, const struct cw_job *job, uint32_t node)
 {
 	const struct cw_task *task = &job->task[0][0];
@@ -656,8 +589,10 @@ static bool has_place(const struct cw *w, const struct cw_job *job, uint32_t nod
 		return fits(&room, &w->node[node], &job->need[0]);
 	if (task->place.node != node)
 		return false;
-	comes = moves(job, task, 0, node);
-	take(&room, &comes, task->place);
+	comes = cw_comes(job, task, 0, node);
+	if (cw_movable(job) && fits(&room, &w->node[node], &comes))
+		return true;
+	cw_take(&room, &comes, task->place);
 	for (uint32_t g = 0; g < SL_FIT_GPUS_MAX; g++) {
 		if (room.left[g] < 0)
 			return false;
@@ -719,7 +654,7 @@ static void judge_vain(struct cw *w, const struct cw_job *job)
 	for (uint32_t p = 0; p < job->parts; p++) {
 		for (uint32_t i = 0; i < job->tasks[p]; i++) {
 			const struct cw_task *task = &job->task[p][i];
-			struct sl_need leaves = moves(job, task, p, task->place.node);
+			struct sl_need leaves = cw_comes(job, task, p, task->place.node);
 			struct sl_room room;
 
 			if (!task->told || task->how == SL_STOP_STALE || task->promised)
@@ -727,9 +662,9 @@ static void judge_vain(struct cw *w, const struct cw_job *job)
 			if (left_cores(w, task->place.node))
 				return;
 			told++;
-			taken = amount_of(&job->need[p], task->place);
+			taken = cw_amount(&job->need[p], task->place);
 			room = cw_room(w, task->place.node, true);
-			take(&room, &leaves, task->place);
+			cw_take(&room, &leaves, task->place);
 			if (room.cpu_milli < 0 || room.memory_mib < 0)
 				return;
 			for (uint32_t g = 0; g < SL_FIT_GPUS_MAX; g++) {
@@ -751,13 +686,13 @@ static bool branches(
 {
 	*at = a;
 	*bt = b;
-	if (is_below(w, a, b) || is_below(w, b, a))
+	if (cw_is_below(w, a, b) || cw_is_below(w, b, a))
 		return false;
 	while (w->project[*at].parent != UINT32_MAX &&
-		!is_below(w, b, w->project[*at].parent))
+		!cw_is_below(w, b, w->project[*at].parent))
 		*at = w->project[*at].parent;
 	while (w->project[*bt].parent != UINT32_MAX &&
-		!is_below(w, a, w->project[*bt].parent))
+		!cw_is_below(w, a, w->project[*bt].parent))
 		*bt = w->project[*bt].parent;
 	return true;
 }
@@ -770,7 +705,7 @@ static void most_above(const struct cw *w, uint32_t project, const struct cw_job
 	const struct sl_tree *tree = sl_cluster_tree(w->cluster);
 	const struct sl_project *level = &tree->all[sl_tree_find(tree, project + 1)];
 	struct sl_quantity all = cw_has(w, project, false);
-	struct sl_quantity wants = amount_of(&by->need[0],
+	struct sl_quantity wants = cw_amount(&by->need[0],
 		(struct sl_place){.gpu_mask = by->need[0].gpus ? 1 : 0, .milli = 1});
 
 	*has = 0;
@@ -817,7 +752,7 @@ static void watch_stale(struct cw *w, struct cw_job *job)
 
 	for (uint32_t p = 0; p < job->parts; p++) {
 		for (uint32_t i = 0; i < job->tasks[p]; i++) {
-			runs |= stands(&job->task[p][i]);
+			runs |= cw_stands(&job->task[p][i]);
 			running |= job->task[p][i].state == SL_TASK_RUNNING;
 		}
 	}
@@ -880,7 +815,7 @@ void cw_judge_cycle(struct cw *w, bool whole)
 /* All the way up to where the two meet. */
 static bool borrows(const struct cw *w, uint32_t project, uint32_t by)
 {
-	for (uint32_t i = project; i != UINT32_MAX && !is_below(w, by, i);
+	for (uint32_t i = project; i != UINT32_MAX && !cw_is_below(w, by, i);
 		i = w->project[i].parent) {
 		struct sl_quantity has = cw_has(w, i, false);
 		int64_t quota = w->project[i].rules.quota.of[SL_RES_GPU];
@@ -888,7 +823,8 @@ static bool borrows(const struct cw *w, uint32_t project, uint32_t by)
 		if (quota == SL_QUOTA_ALL || has.of[SL_RES_GPU] <= quota)
 			return false;
 	}
-	return project != by && !is_below(w, by, project) && !is_below(w, project, by);
+	return project != by && !cw_is_below(w, by, project) &&
+	       !cw_is_below(w, project, by);
 }
 
 /* This one runs on borrowed GPUs, and if it went the other would have its place. */
@@ -923,17 +859,32 @@ static bool is_in_the_way(
 	return fits(&room, &w->node[task->place.node], need);
 }
 
+/* What moved runs again, unless a task that was to go stayed. */
+static void judge_arrived(struct cw *w, const struct cw_job *job)
+{
+	for (uint32_t p = 0; job->used && p < job->parts; p++) {
+		for (uint32_t i = 0; i < job->tasks[p]; i++) {
+			const struct cw_task *task = &job->task[p][i];
+
+			if (task->on_move && task->quiet && task->stayed == w->taken_back)
+				cw_break(w, "job %lu has moved, and does not run",
+					(unsigned long)job->id);
+		}
+	}
+}
+
 void cw_judge_rest(struct cw *w)
 {
 	for (uint32_t j = 0; j < CW_JOBS; j++) {
 		const struct cw_job *job = &w->job[j];
 		struct sl_quantity more;
 
+		judge_arrived(w, job);
 		if (!is_simple(job) || !job->need[0].gpus)
 			continue;
 		more = most_of(w, &job->need[0]);
 		judge_conserving(w, job);
-		/* One that is parked waits for its GPUs alone. */
+		/* One that is parked waits for its GPUs, or those of its node, alone. */
 		if (job->task[0][0].parked || !within(w, job, &more, true, true))
 			continue;
 		for (uint32_t v = 0; v < CW_JOBS; v++) {

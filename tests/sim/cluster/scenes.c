@@ -467,13 +467,145 @@ static const char *ends_while_it_parks(struct stage *s)
 		       : NULL;
 }
 
+/* --- Jobs that move. --- */
+
+/* A task on part of a GPU that moves and bursts, found to run on that one. */
+static void add_mover(
+	struct stage *s, uint64_t id, uint64_t project, uint16_t milli, uint32_t gpu_mask)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_ADD};
+
+	event.job_add.job = id;
+	event.job_add.project = project;
+	event.job_add.priority = 50;
+	event.job_add.flags =
+		SL_JOB_PREEMPTIBLE | SL_JOB_PARKS | SL_JOB_MOVES | SL_JOB_BURSTS;
+	event.job_add.tasks = event.job_add.least = 1;
+	event.job_add.need = (struct sl_need){1000, 1024, 1, milli, 0, 0, 0};
+	event.job_add.park_mib = 100;
+	send(s, event);
+	runs(s, id, 0, 1, gpu_mask);
+}
+
+static void may_move(struct stage *s, uint32_t move_most, bool spread)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_CONFIG};
+
+	event.config.move_most = move_most;
+	event.config.spread = spread;
+	send(s, event);
+}
+
+static void go_on(struct stage *s)
+{
+	for (int i = 0; i < 4; i++) {
+		answer(s);
+		cycle(s);
+	}
+}
+
+static bool is_running(const struct stage *s, uint64_t job)
+{
+	return sl_cluster_job(s->cluster, job).in[SL_TASK_RUNNING];
+}
+
+/* Job 1 of project 3 is parked for project 1. Then other GPUs come free than the one that it
+ * had. */
+static const char *comes_back_to_any_gpu(struct stage *s)
+{
+	add_mover(s, 1, 3, 1000, 1);
+	add_job(s, 2, 2, 3, 100);
+	runs(s, 2, 0, 1, 14);
+	add_job(s, 3, 1, 1, 50);
+	cycle(s);
+	if (s->stops != 1 || s->open[0].stop.how != SL_STOP_PARK)
+		return "a borrower is not parked";
+	go_on(s);
+	task_event(s, SL_CLUSTER_EVENT_TASK_ENDED, 2, 0, false);
+	cycle(s);
+	go_on(s);
+	return is_running(s, 1) ? NULL
+				: "a parked job waits for one GPU, and others are free";
+}
+
+/* Four quarters on four GPUs: job 5 needs one GPU, then job 6 two. Three tasks move in all. */
+static const char *fragments_join(struct stage *s)
+{
+	may_move(s, 3, false);
+	for (uint32_t i = 0; i < 4; i++)
+		add_mover(s, 1 + i, 3, 250, 1u << i);
+	add_job(s, 5, 1, 1, 50);
+	cycle(s);
+	if (s->stops != 1 || s->open[0].stop.how != SL_STOP_MOVE)
+		return "not one task moves for a whole GPU";
+	go_on(s);
+	add_job(s, 6, 2, 2, 50);
+	cycle(s);
+	if (s->stops != 2 || s->open[0].stop.how != SL_STOP_MOVE)
+		return "not two tasks move for two whole GPUs";
+	go_on(s);
+	for (uint64_t id = 1; id <= 6; id++) {
+		if (!is_running(s, id))
+			return "a job does not run after its move";
+	}
+	return NULL;
+}
+
+/* Job 3 needs a whole GPU, and job 6 another one: a second task would have to move. */
+static const char *no_move_beyond_the_most(struct stage *s)
+{
+	may_move(s, 1, false);
+	for (uint32_t i = 0; i < 4; i++)
+		add_mover(s, 1 + i, 3, 500, 1u << i);
+	for (uint64_t id = 5; id <= 6; id++) {
+		add_job(s, id, 3, 1, 50);
+		cycle(s);
+		go_on(s);
+	}
+	if (!is_running(s, 5) || is_running(s, 6))
+		return "more tasks move within an hour than may";
+	s->now += 3660 * SL_S;
+	cycle(s);
+	go_on(s);
+	return is_running(s, 6) ? NULL : "no task moves in the next hour";
+}
+
+/* The move that a job needs is undone when the job has ended, once. */
+static const char *spreads_and_rests(struct stage *s)
+{
+	uint32_t moves = 0;
+
+	may_move(s, 100, true);
+	add_mover(s, 1, 3, 500, 1);
+	add_mover(s, 2, 3, 500, 2);
+	add_job(s, 3, 3, 3, 50);
+	cycle(s);
+	go_on(s);
+	if (!is_running(s, 3))
+		return "a job finds no room, though a task could move";
+	task_event(s, SL_CLUSTER_EVENT_TASK_ENDED, 3, 0, false);
+	for (int i = 0; i < 20; i++) {
+		s->now += 30 * SL_S;
+		cycle(s);
+		moves += s->stops;
+		answer(s);
+	}
+	if (moves != 1)
+		return "tasks do not spread by one move over unused GPUs";
+	return sl_cluster_task(s->cluster, 1, 0).place.gpu_mask !=
+			       sl_cluster_task(s->cluster, 2, 0).place.gpu_mask
+		       ? NULL
+		       : "two tasks share a GPU beside unused ones";
+}
+
 const char *cw_scenes(void)
 {
 	static const char *(*const scenes[])(struct stage * s) = {one_goes,
 		nobody_goes_in_vain, comes_to_rest, priorities_come_to_rest,
 		given_up_comes_to_rest, parks_first, refused_by_many,
 		only_what_moved_comes_back, nobody_goes_beyond_the_most,
-		a_promise_beyond_the_most, ends_while_it_parks};
+		a_promise_beyond_the_most, ends_while_it_parks, comes_back_to_any_gpu,
+		fragments_join, no_move_beyond_the_most, spreads_and_rests};
 	const char *wrong = NULL;
 
 	for (size_t i = 0; i < SL_ARRAY_LEN(scenes) && !wrong; i++) {

@@ -22,6 +22,7 @@
 struct sums {
 	uint64_t events, worlds, cycles, binds, stops, moves, settled;
 	uint64_t parks, ends, given_up, foretold, late, taken_back;
+	uint64_t kept, asked, spread;
 };
 
 static bool play(uint64_t seed, bool trace, bool quiet, struct sums *sums)
@@ -56,6 +57,9 @@ static bool play(uint64_t seed, bool trace, bool quiet, struct sums *sums)
 	sums->foretold += w.foretold;
 	sums->late += w.late;
 	sums->taken_back += w.taken_back;
+	sums->kept += w.moved;
+	sums->asked += w.asked_moves;
+	sums->spread += w.spread;
 	cw_fini(&w);
 	return fine;
 }
@@ -110,13 +114,17 @@ int main(int argc, char **argv)
 	if (!quiet)
 		printf("cluster-sim: %lu events in %lu worlds, %lu cycles; %lu tasks "
 		       "bound, %lu "
-		       "stopped, of these %lu moved, %lu parked, %lu terminated; %lu "
-		       "parked ones "
+		       "stopped, of these %lu moved (%lu of them parked meanwhile, %lu "
+		       "to "
+		       "spread, %lu by users), %lu parked, %lu terminated; %lu parked "
+		       "ones "
 		       "given up; %lu were late, of these %lu parks taken back; %lu "
 		       "forecasts; came to rest %lu times\n",
 			(unsigned long)sums.events, (unsigned long)sums.worlds,
 			(unsigned long)sums.cycles, (unsigned long)sums.binds,
 			(unsigned long)sums.stops, (unsigned long)sums.moves,
+			(unsigned long)(sums.kept + sums.asked),
+			(unsigned long)sums.spread, (unsigned long)sums.asked,
 			(unsigned long)sums.parks, (unsigned long)sums.ends,
 			(unsigned long)sums.given_up, (unsigned long)sums.late,
 			(unsigned long)sums.taken_back, (unsigned long)sums.foretold,

@@ -68,6 +68,14 @@ void cw_refresh(struct cw *w)
 					w->cluster, job->id, number_of(job, p, i));
 				bool piped = view.state == SL_TASK_PIPELINED;
 
+				if (view.known && view.parked != task->parked)
+					cw_break(w,
+						"job %lu task %u is %sparked, the "
+						"machine "
+						"says otherwise",
+						(unsigned long)job->id,
+						number_of(job, p, i),
+						task->parked ? "" : "not ");
 				task->promised = piped || view.moves;
 				task->next = view.moves ? view.next : view.place;
 				if (task->promised)
@@ -106,6 +114,8 @@ static void on_pipeline(struct cw *w, const struct sl_cluster_action *action)
 		cw_break(w, "a promise on an unknown node");
 		return;
 	}
+	if ((task->on_move || task->parked) && task->next.node != task->place.node)
+		cw_break(w, "job %lu moves away from its memory", (unsigned long)job->id);
 	task->next.milli =
 		(uint16_t)sl_fit_milli(&w->node[task->next.node].fit, &job->need[part]);
 }
@@ -136,6 +146,7 @@ static void on_action(void *context, const struct sl_cluster_action *action)
 		w->asked_stops += action->stop.other == w->asked;
 		cw_judge_stop(w, action);
 		break;
+	case SL_CLUSTER_ACTION_REFUSE_MOVE: cw_judge_refusal(w, action); break;
 	case SL_CLUSTER_ACTION_LATE:
 		w->cycle_actions++;
 		w->late++;
@@ -281,7 +292,7 @@ static void lose_node(struct cw *w, uint32_t i)
 					(task->state == SL_TASK_PENDING && !task->parked))
 					continue;
 				task->state = SL_TASK_PENDING;
-				task->parked = task->giving_up = false;
+				task->parked = task->giving_up = task->on_move = false;
 			}
 		}
 		job->refused_until[i] = 0;
@@ -336,6 +347,8 @@ static struct sl_cluster_event draw_job(struct cw *w, uint32_t j, uint32_t parts
 		job->flags |= SL_JOB_GIVES_UP;
 	if (job->flags & SL_JOB_PARKS && one_in(w, 3))
 		job->flags |= SL_JOB_KEEPS_HOST;
+	if (w->has_moves && !one_in(w, 3))
+		job->flags |= SL_JOB_PARKS | SL_JOB_MOVES | SL_JOB_BURSTS;
 	job->resume_wait = below(w, 4) * 40 * SL_S;
 	job->park_mib = below(w, 4) * 500;
 	job->swap_cost = below(w, 3) * SL_S;
@@ -420,7 +433,8 @@ static void end_task(struct cw *w, struct cw_job *job, uint32_t p, uint32_t i, b
 		w->now >= job->failed_at + SL_S)
 		job->failed_at = w->now;
 	task->parked =
-		again && task->state == SL_TASK_RELEASING && task->how == SL_STOP_PARK;
+		again && task->state == SL_TASK_RELEASING && cw_parks(job, task->how);
+	task->on_move &= task->parked;
 	task->parked_at = w->now;
 	task->state = again ? SL_TASK_PENDING : SL_TASK_ENDED;
 	job->broken |= failed && !again;
@@ -441,10 +455,12 @@ static void refuse(struct cw *w, struct cw_job *job, uint32_t p, uint32_t i)
 	task->state = SL_TASK_PENDING;
 	event.bind_refused.job = job->id;
 	event.bind_refused.task = number_of(job, p, i);
-	/* The parked memory is still there; the machine's view of that is checked by its place. */
-	task->parked = sl_cluster_task(w->cluster, job->id, number_of(job, p, i)).parked;
+	/* The parked memory is still there. */
+	task->parked = task->comes_back;
+	if (task->parked)
+		task->place = task->home;
+	task->on_move = false;
 	send(w, event);
-	task->parked = sl_cluster_task(w->cluster, job->id, number_of(job, p, i)).parked;
 }
 
 /* The cause of the refusal may be gone: it is tried at once. */
@@ -476,7 +492,7 @@ static void drop_parked(struct cw *w, struct cw_job *job, uint32_t p, uint32_t i
 	if (!w->quiet && one_in(w, 8))
 		event.type = SL_CLUSTER_EVENT_STOP_FAILED;
 	else
-		task->parked = false;
+		task->parked = task->on_move = false;
 	send(w, event);
 }
 
@@ -488,6 +504,7 @@ static void stays(
 	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_STOP_FAILED};
 
 	task->state = task->was;
+	task->on_move = false;
 	task->spared_until = w->now + (spared_for ? spared_for : 60 * SL_S);
 	task->due = w->now + 60 * SL_S;
 	event.stop_failed.job = job->id;
@@ -499,7 +516,7 @@ static void stays(
 static void leave(struct cw *w, struct cw_job *job, uint32_t p, uint32_t i)
 {
 	struct cw_task *task = &job->task[p][i];
-	bool parks = task->how == SL_STOP_PARK;
+	bool parks = cw_parks(job, task->how);
 
 	if (w->node[task->place.node].mute && !(task->late && parks))
 		return;
@@ -527,12 +544,12 @@ static void stop_task(struct cw *w, struct cw_job *job, uint32_t p, uint32_t i)
 	if (task->parked) {
 		task->giving_up = true;
 	} else if (runs ||
-		   (task->state == SL_TASK_RELEASING && task->how == SL_STOP_PARK)) {
+		   (task->state == SL_TASK_RELEASING && cw_parks(job, task->how))) {
 		if (runs)
 			task->was = task->state;
 		task->state = SL_TASK_RELEASING;
 		task->how = SL_STOP_TERMINATE;
-		task->late = false;
+		task->late = task->on_move = false;
 		task->told_at = w->now - event.task_stops.ago;
 	} else {
 		return;
@@ -632,6 +649,9 @@ static void go_on(struct cw *w, struct cw_job *job, uint32_t p, uint32_t i)
 		}
 		task->state = SL_TASK_RUNNING;
 		task->since = w->now;
+		if (task->on_move)
+			task->moved_until = w->now + 60 * SL_S;
+		task->on_move = false;
 		task->due = w->now + sl_rng_between(&w->rng, 5, 300) * SL_S;
 		event.task_runs.job = job->id;
 		event.task_runs.task = number_of(job, p, i);
@@ -670,6 +690,7 @@ static void cycle(struct cw *w, bool whole)
 	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_CYCLE};
 
 	event.cycle.which = whole ? SL_CYCLE_ALL : (uint32_t)below(w, SL_CYCLE_ALL + 1);
+	w->whole = event.cycle.which == SL_CYCLE_ALL;
 	w->cycles++;
 	w->cycle_actions = w->cycle_stops = 0;
 	w->stop_for = 0;
@@ -711,6 +732,29 @@ static void foretell(struct cw *w, uint32_t j)
 		cw_judge_forecast(w, job, &forecast);
 }
 
+/* A user wants one of its tasks on other GPUs of its node. */
+static void move_one(struct cw *w, struct cw_job *job)
+{
+	uint32_t p = (uint32_t)below(w, job->parts),
+		 i = (uint32_t)below(w, job->tasks[p]);
+	const struct cw_task *task = &job->task[p][i];
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_TASK_MOVE};
+	uint64_t answers = w->asked_moves + w->refused_moves;
+
+	event.task_move.job = job->id;
+	event.task_move.task = number_of(job, p, i);
+	for (uint32_t g = 0, first = (uint32_t)below(w, 8); g < job->need[p].gpus; g++)
+		event.task_move.gpu_mask |=
+			1u << (first + g) % (1 + w->node[task->place.node].fit.gpus);
+	w->asks_move = true;
+	send(w, event);
+	w->asks_move = false;
+	if (w->asked_moves + w->refused_moves != answers + 1)
+		cw_break(w, "a move of job %lu is answered %lu times",
+			(unsigned long)job->id,
+			(unsigned long)(w->asked_moves + w->refused_moves - answers));
+}
+
 static void something_happens(struct cw *w)
 {
 	uint32_t j = (uint32_t)below(w, CW_JOBS), n = (uint32_t)below(w, CW_NODES);
@@ -740,6 +784,7 @@ static void something_happens(struct cw *w)
 			for (uint32_t p = 0; p < w->job[j].parts; p++) {
 				for (uint32_t i = 0; i < w->job[j].tasks[p]; i++) {
 					w->job[j].task[p][i].parked = false;
+					w->job[j].task[p][i].on_move = false;
 					w->job[j].task[p][i].giving_up = false;
 				}
 			}
@@ -758,6 +803,10 @@ static void something_happens(struct cw *w)
 	case 6:
 		if (w->job[j].used && one_in(w, 3))
 			stop_one(w, &w->job[j]);
+		break;
+	case 8:
+		if (w->has_moves && w->job[j].used)
+			move_one(w, &w->job[j]);
 		break;
 	case 7:
 		if (w->node[n].used && one_in(w, 6))
@@ -829,6 +878,14 @@ void cw_init(struct cw *w, uint64_t seed)
 	event.config.placement = (uint32_t)below(w, SL_PLACE_POLICIES);
 	event.config.stale_grace = w->stale_grace;
 	event.config.sums_free = 1;
+	w->has_moves = seed & 1;
+	if (w->has_moves) {
+		w->move_most = (uint32_t)sl_rng_between(&w->rng, 1, CW_MOVES);
+		w->spreads = one_in(w, 2);
+	}
+	w->spreads |= event.config.placement == SL_PLACE_SPREAD;
+	event.config.move_most = w->move_most;
+	event.config.spread = w->has_moves && w->spreads;
 	send(w, event);
 	for (uint32_t i = 0; i < CW_PROJECTS; i++)
 		put_project(w, i);

@@ -16,6 +16,7 @@
 #define CW_JOBS     48
 #define CW_PARTS    2
 #define CW_TASKS    8 /* of a part */
+#define CW_MOVES    8 /* the largest move_most that is drawn */
 
 struct cw_task {
 	enum sl_task_state state; /* PENDING also while PIPELINED */
@@ -28,6 +29,11 @@ struct cw_task {
 	bool late;              /* RELEASING: the machine no longer counts on its place */
 	bool giving_up;         /* parked, and told to drop that */
 	bool comes_back;        /* BINDING: its memory is on the host until it runs */
+	struct sl_place home;   /* comes_back: where it was parked */
+	bool on_move;           /* stopped to move, and does not run yet */
+	uint64_t stayed;        /* w->taken_back when that began */
+	bool quiet;             /* the world was silent then */
+	sl_ns moved_until;      /* spared after a move */
 	sl_ns parked_at;
 };
 
@@ -77,6 +83,11 @@ struct cw {
 	uint64_t given_up, parks, ends, foretold, late, taken_back;
 	uint64_t resume_factor;
 	sl_ns stale_grace;
+	bool has_moves, spreads; /* jobs may move: a bit of the seed */
+	uint32_t move_most;
+	sl_ns moved_at[CW_MOVES]; /* times of moves within move_most, a ring */
+	uint64_t moved, asked_moves, refused_moves, spread;
+	bool asks_move, whole; /* a user's move is being answered; a whole cycle */
 	struct cw_node node[CW_NODES];
 	struct cw_project project[CW_PROJECTS];
 	struct cw_job job[CW_JOBS];
@@ -100,6 +111,27 @@ void cw_settle(struct cw *w);
 /* Prints projects, nodes and jobs, as the world knows them. */
 void cw_dump(const struct cw *w);
 
+/* --- accounts.c --- */
+bool cw_stands(const struct cw_task *task);
+bool cw_is_done(const struct cw_task *task);
+/* The project, or one below it. */
+bool cw_is_below(const struct cw *w, uint32_t project, uint32_t above);
+struct sl_quantity cw_amount(const struct sl_need *need, struct sl_place place);
+/* GPUs of the project and all below it: running or being bound, and promised. */
+struct sl_quantity cw_has(const struct cw *w, uint32_t project, bool fixed);
+/* The same; holds: what is on nodes, with what is being stopped and without promises. */
+struct sl_quantity cw_sum(const struct cw *w, uint32_t project, bool fixed, bool holds);
+void cw_take(struct sl_room *room, const struct sl_need *need, struct sl_place place);
+/* Free on the node: now, or once stopped tasks are gone and all promises kept. */
+struct sl_room cw_room(const struct cw *w, uint32_t node, bool later);
+/* Its tasks go to other GPUs of their node and lose nothing. */
+bool cw_movable(const struct cw_job *job);
+/* Its memory goes to the host when it is stopped so. */
+bool cw_parks(const struct cw_job *job, enum sl_stop_how how);
+/* What changes on that node when the task comes there or leaves it. */
+struct sl_need cw_comes(const struct cw_job *job, const struct cw_task *task,
+	uint32_t part, uint32_t node);
+
 /* --- judge.c: each sets w->broken --- */
 void cw_break(struct cw *w, const char *format, ...) SL_PRINTF(2, 3);
 void cw_judge_bind(struct cw *w, const struct sl_cluster_action *action);
@@ -110,13 +142,10 @@ void cw_judge_cycle(struct cw *w, bool whole);
 void cw_judge_rest(struct cw *w);
 void cw_judge_forecast(struct cw *w, const struct cw_job *job,
 	const struct sl_cluster_forecast *forecast);
-/* GPUs of the project and all below it: running or being bound, and promised. */
-struct sl_quantity cw_has(const struct cw *w, uint32_t project, bool fixed);
-/* Free on the node: now, or once stopped tasks are gone and all promises kept. */
-struct sl_room cw_room(const struct cw *w, uint32_t node, bool later);
 struct cw_job *cw_find_job(struct cw *w, uint64_t id);
 struct cw_task *cw_find_task(struct cw_job *job, uint32_t number, uint32_t *part);
 uint32_t cw_find_node(const struct cw *w, uint64_t id);
+void cw_judge_refusal(struct cw *w, const struct sl_cluster_action *action);
 /* After every event: since when a gang is below its least. */
 void cw_watch(struct cw *w);
 /* Reads the promises from the machine. */
