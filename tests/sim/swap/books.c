@@ -384,13 +384,7 @@ static void member_event(struct swap_rules *r, const struct sl_event *e)
 		if (m && !m->removed && e->workload_park.recovered)
 			m->parked = true;
 		break;
-	case SL_EVENT_WORKLOAD_RESUME:
-		m = swap_member_of(r, e->workload_resume.workload);
-		if (m && m->parked && !m->resuming) {
-			m->resuming = true;
-			m->resuming_since = r->now;
-		}
-		break;
+	case SL_EVENT_WORKLOAD_RESUME: break;
 	case SL_EVENT_WORKLOAD_STOP:
 		m = swap_member_of(r, e->workload_stop.workload);
 		if (m) {
@@ -437,6 +431,7 @@ static void on_report(struct swap_party *p, const struct sl_event *e)
 	uint32_t gpu = e->client_report.gpu;
 	uint64_t here = p->backing[gpu] - p->evicted[gpu];
 
+	p->reports = true;
 	p->backing[gpu] = e->client_report.bytes;
 	p->evicted[gpu] =
 		sl_min_u64(p->evicted[gpu], sl_sub_sat(e->client_report.bytes, here));
@@ -467,7 +462,7 @@ static void party_event(
 		p->evicted[e->client_evicted.gpu] = sl_min_u64(
 			e->client_evicted.bytes, p->backing[e->client_evicted.gpu]);
 		break;
-	case SL_EVENT_CLIENT_REPORTED: p->expected = false; break;
+	case SL_EVENT_CLIENT_REPORTED: p->expected = p->reports = false; break;
 	case SL_EVENT_CLIENT_EXIT: on_exit(r, p); break;
 	case SL_EVENT_ASK: on_ask(r, p, e); break;
 	case SL_EVENT_COMMIT: on_commit(r, p, e); break;

@@ -482,6 +482,7 @@ void swap_rules_after(struct swap_rules *r, const struct sl_node *node)
 		if (m->removed)
 			continue;
 		judge_residency(r, node, m);
+		swap_judge_presence(r, node, m);
 		judge_wait(r, node, m);
 	}
 	for (uint32_t i = 0; i < r->parties; i++) {

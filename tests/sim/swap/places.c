@@ -146,6 +146,120 @@ void swap_find_place(struct swap_world *w, uint32_t slot)
 	}
 }
 
+/* --- other GPUs --- */
+
+/* Its contexts are there and the node does not know of them yet: a message is on its way. A real
+ * process asks before it makes a context. */
+static bool is_unmeasured(const struct swap_world *w, const struct swap_workload *wl)
+{
+	for (uint32_t i = 0; i < SWAP_CLIENTS; i++) {
+		const struct swap_client *c = &w->client[i];
+
+		for (uint32_t gpu = 0; c->used && &w->workload[c->workload] == wl &&
+				       c->place != PLACE_AWAY && gpu < w->gpus;
+			gpu++) {
+			if (c->hidden[gpu])
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Equal GPUs; now and then GPUs that are lost, or while it is not away. The numbers come from a
+ * generator of their own, so that they do not change the rest of a seed's story. */
+uint32_t swap_draw_place(const struct swap_world *w, const struct swap_workload *wl)
+{
+	struct sl_rng own = {w->rng.state ^ 0x2545f491};
+	uint32_t first = (uint32_t)__builtin_ctz(wl->mask) + 1 +
+			 (uint32_t)sl_rng_below(&own, w->gpus),
+		 mask = 0;
+	uint32_t count = (uint32_t)__builtin_popcount(wl->mask);
+	enum sl_presence is = sl_node_workload_alone(w->node, wl->id).presence;
+
+	if (!w->detaches || sl_rng_one_in(&own, 4) ||
+		(is == SL_PRESENCE_AWAY && is_unmeasured(w, wl)) ||
+		(is != SL_PRESENCE_AWAY && !sl_rng_one_in(&own, 8)))
+		return 0;
+	for (uint32_t i = 0; i < w->gpus; i++) {
+		uint32_t gpu = (first + i) % w->gpus;
+		bool lost = w->lost_mask >> gpu & 1;
+
+		if (count && w->capacity[gpu] == w->capacity[0] &&
+			(!lost || sl_rng_one_in(&own, 2))) {
+			mask |= 1u << gpu;
+			count--;
+		}
+	}
+	for (uint32_t gpu = 0; gpu < w->gpus; gpu++) {
+		if (wl->mask >> gpu & 1 && w->capacity[gpu] != w->capacity[0])
+			return 0;
+	}
+	return count ? 0 : mask;
+}
+
+/* Where an event of a process names a GPU; NULL: nowhere. */
+static uint32_t *gpu_of(struct sl_event *e)
+{
+	switch (e->type) {
+	case SL_EVENT_CLIENT_REPORT: return &e->client_report.gpu;
+	case SL_EVENT_CLIENT_EVICTED: return &e->client_evicted.gpu;
+	case SL_EVENT_ASK: return &e->ask.gpu;
+	case SL_EVENT_FREED: return &e->freed.gpu;
+	case SL_EVENT_HIDDEN: return &e->hidden.gpu;
+	case SL_EVENT_HELD: return &e->held.gpu;
+	case SL_EVENT_DONE: return &e->done.gpu;
+	case SL_EVENT_MOVED: return &e->moved.gpu;
+	default: return NULL;
+	}
+}
+
+/* A process names its GPUs by their ordinals, which stay. */
+static void readdress(
+	struct swap_world *w, const struct swap_client *c, uint32_t from, uint32_t to)
+{
+	for (uint32_t i = 0; i < w->later.count; i++) {
+		struct swap_message *m = &w->message[w->later.room[i].number];
+		uint32_t *gpu;
+
+		if (w->later.room[i].kind != LATER_UP || m->client != c->id)
+			continue;
+		gpu = gpu_of(&m->event);
+		if (gpu && *gpu == from)
+			*gpu = to;
+	}
+}
+
+void swap_go_elsewhere(struct swap_world *w, const struct sl_action *a)
+{
+	uint32_t from = a->moves.from, to = a->moves.to;
+
+	w->stats.moves++;
+	for (uint32_t i = 0; i < SWAP_CLIENTS; i++) {
+		struct swap_client *c = &w->client[i];
+
+		if (!c->used || w->workload[c->workload].id != a->moves.workload)
+			continue;
+		if (c->resident[from] || c->order.phase || c->place_order ||
+			(c->hidden[from] && c->place != PLACE_AWAY))
+			swap_fail(w,
+				"client %llu goes from GPU %u to %u, and is not away",
+				(unsigned long long)c->id, from, to);
+		c->evicted[to] += c->evicted[from];
+		c->hidden[to] += c->hidden[from];
+		c->evicted[from] = c->hidden[from] = 0;
+		c->gone &= ~(1u << from);
+		if (c->ask_gpu == from)
+			c->ask_gpu = to;
+		readdress(w, c, from, to);
+	}
+	for (uint32_t i = 0; i < SWAP_WORKLOADS; i++) {
+		struct swap_workload *wl = &w->workload[i];
+
+		if (wl->used && wl->id == a->moves.workload)
+			wl->mask ^= 1u << from | 1u << to;
+	}
+}
+
 /* A sample that tells of the time before the move, or of none. */
 void swap_measure_away(struct swap_world *w, uint32_t slot, uint32_t gpu)
 {
@@ -156,7 +270,8 @@ void swap_measure_away(struct swap_world *w, uint32_t slot, uint32_t gpu)
 				     sl_rng_one_in(&w->rng, 2) ? 0 : c->hidden[gpu]}});
 }
 
-/* Contexts that are there, or may be: the accounts have room for them. */
+/* A process runs only on the GPUs to which its workload is bound. Contexts that are there, or may
+ * be: the accounts have room for them. */
 void swap_judge_places(struct swap_world *w)
 {
 	for (uint32_t i = 0; i < SWAP_CLIENTS; i++) {
@@ -164,6 +279,14 @@ void swap_judge_places(struct swap_world *w)
 		const struct swap_party *p =
 			c->used && c->place ? swap_party_of(&w->rules, c->id) : NULL;
 
+		for (uint32_t gpu = 0; c->used && gpu < w->gpus; gpu++) {
+			if (c->resident[gpu] &&
+				!(w->workload[c->workload].mask >> gpu & 1))
+				swap_fail(w,
+					"client %llu has memory on GPU %u, to which its "
+					"workload is not bound",
+					(unsigned long long)c->id, gpu);
+		}
 		for (uint32_t gpu = 0;
 			p && !p->expected && c->place != PLACE_AWAY && gpu < w->gpus;
 			gpu++) {

@@ -86,8 +86,10 @@ static void on_set_done(struct swap_rules *r, const struct sl_action *a)
 			m->warm_after = e->workload_set.warm_after;
 		if (e->workload_set.which & SL_SET_GRACE)
 			m->idle_grace = e->workload_set.idle_grace;
-	} else if (e->type != SL_EVENT_WORKLOAD_RESUME ||
-		   e->workload_resume.workload != m->id) {
+	} else if (e->type == SL_EVENT_WORKLOAD_RESUME &&
+		   e->workload_resume.workload == m->id) {
+		swap_on_resume(r, m, a->set_done.limit_bytes);
+	} else {
 		swap_break(r, SWAP_ANSWER,
 			"SET_DONE for workload %" PRIu64 " that has no change", m->id);
 	}
@@ -653,6 +655,8 @@ void swap_rules_action(struct swap_rules *r, const struct sl_action *a)
 	case SL_ACTION_PROBE: on_probe(r, a); break;
 	case SL_ACTION_PARKED: on_parked(r, a); break;
 	case SL_ACTION_RESUMED: on_resumed(r, a); break;
+	case SL_ACTION_MOVES: swap_on_moves(r, a); break;
+	case SL_ACTION_REFUSE: swap_on_refuse(r, a); break;
 	case SL_ACTION_LEFT: on_left(r, a); break;
 	case SL_ACTION_NOTE: on_note(r, a); break;
 	default: break;

@@ -44,6 +44,7 @@ struct swap_rate {
 /* A process, as events and actions have it. */
 struct swap_party {
 	bool used, alive, expected, swaps, wants;
+	bool reports; /* its report has begun, and is not whole yet */
 	sl_ns wants_at,
 		owed_since; /* owed: only borrowers that may be stopped keep it from its memory */
 	sl_ns fits_since; /* it waits on the host, though all that is wanted fits */
@@ -95,6 +96,7 @@ struct swap_member {
 	int32_t priority;
 	sl_ns warm_after, idle_grace;
 	sl_ns resuming_since;
+	sl_ns leaves_since; /* parked, not away yet, and nothing is under way; 0: it is not so */
 	sl_ns active_at; /* last work or want of it */
 	sl_ns wants_since,
 		wait_bound; /* bound: when it must be whole; 0: does not want */
@@ -256,6 +258,14 @@ void swap_on_placed(struct swap_rules *r, struct swap_party *p, const struct sl_
 void swap_on_away(struct swap_rules *r, struct swap_party *p, const struct sl_event *e);
 void swap_on_detach(struct swap_rules *r, const struct sl_action *a);
 void swap_on_attach(struct swap_rules *r, const struct sl_action *a);
+
+/* --- moves.c --- */
+void swap_judge_presence(
+	struct swap_rules *r, const struct sl_node *node, struct swap_member *m);
+void swap_on_moves(struct swap_rules *r, const struct sl_action *a);
+void swap_on_refuse(struct swap_rules *r, const struct sl_action *a);
+/* A RESUME was taken, with this limit. */
+void swap_on_resume(struct swap_rules *r, struct swap_member *m, uint64_t limit);
 
 /* --- judge.c --- */
 /* I1 may be broken by measured memory only; after the event, and after the step. */

@@ -42,8 +42,8 @@ static void print_stats(uint64_t seed, double seconds)
 		s->wants, 100.0 * (double)s->waited_after / (double)s->events,
 		s->windows);
 	printf("  processes off their GPUs %" PRIu64 ", back %" PRIu64
-	       ", refused %" PRIu64 "\n",
-		s->placed[0], s->placed[1], s->placed[2]);
+	       ", refused %" PRIu64 "; moves to other GPUs %" PRIu64 "\n",
+		s->placed[0], s->placed[1], s->placed[2], s->moves);
 	printf("  moved %" PRIu64 " MiB for others, %" PRIu64 " were needed at least\n",
 		(uint64_t)(world.rules.moved / SL_MIB),
 		(uint64_t)(world.rules.needed / SL_MIB));

@@ -38,6 +38,7 @@ extern const struct swap_play swap_plays_leaving[];
 extern const struct swap_play swap_plays_host[];
 extern const struct swap_play swap_plays_growing[];
 extern const struct swap_play swap_plays_places[];
+extern const struct swap_play swap_plays_moves[];
 
 void stage(struct swap_world *w, uint32_t gpus, uint64_t pool);
 /* A workload of one process; returns the slot of both. */

@@ -47,6 +47,35 @@ void swap_remove(struct swap_world *w, uint32_t slot)
 			     .type = SL_EVENT_WORKLOAD_REMOVE, .workload_remove = {id}});
 }
 
+static void resume(struct swap_world *w, const struct swap_workload *wl)
+{
+	w->stats.resumes++;
+	swap_step(w, (struct sl_event){.type = SL_EVENT_WORKLOAD_RESUME,
+			     .workload_resume = {wl->id, swap_draw_place(w, wl)}});
+}
+
+/* The queue looks for a place for what is away. Its numbers are its own. */
+static bool resume_away(struct swap_world *w)
+{
+	struct sl_rng own = {w->rng.state ^ 0x68e31da4};
+	uint32_t first = (uint32_t)sl_rng_below(&own, SWAP_WORKLOADS);
+
+	for (uint32_t i = 0; i < SWAP_WORKLOADS; i++) {
+		const struct swap_workload *wl =
+			&w->workload[(first + i) % SWAP_WORKLOADS];
+
+		if (!wl->used || !wl->parked ||
+			sl_node_workload_alone(w->node, wl->id).presence !=
+				SL_PRESENCE_AWAY)
+			continue;
+		if (sl_rng_one_in(&own, 2))
+			return false;
+		resume(w, wl);
+		return true;
+	}
+	return false;
+}
+
 static void park(struct swap_world *w, struct swap_workload *wl)
 {
 	if (sl_rng_one_in(&w->rng, wl->parked ? 10 : 2)) {
@@ -55,9 +84,7 @@ static void park(struct swap_world *w, struct swap_workload *wl)
 				     .workload_park = {wl->id, 0}});
 		return;
 	}
-	w->stats.resumes++;
-	swap_step(w, (struct sl_event){.type = SL_EVENT_WORKLOAD_RESUME,
-			     .workload_resume = {wl->id}});
+	resume(w, wl);
 }
 
 static void set(struct swap_world *w, struct swap_workload *wl)
@@ -105,8 +132,10 @@ void swap_people(struct swap_world *w)
 
 	if (w->drains)
 		return;
-	swap_later(w, swap_span(w, 100 * SL_MS, (w->detaches ? 5 : 20) * SL_S),
+	swap_later(w, swap_span(w, 100 * SL_MS, (w->detaches ? 2 : 20) * SL_S),
 		(struct sim_later){.kind = LATER_PEOPLE});
+	if (w->detaches && w->gpus > 1 && resume_away(w))
+		return;
 	/* Parks are rare otherwise. */
 	if (w->detaches && at != UINT32_MAX && sl_rng_one_in(&w->rng, 2)) {
 		park(w, &w->workload[at]);

@@ -195,6 +195,7 @@ static void on_action(void *context, const struct sl_action *a)
 		w->stats.notes[SL_REASON_RESUMED]++;
 		note_set(w, a->resumed.workload);
 		return;
+	case SL_ACTION_MOVES: swap_go_elsewhere(w, a); return;
 	case SL_ACTION_LEFT: return;
 	case SL_ACTION_GRANT: w->stats.grants++; break;
 	case SL_ACTION_EVICT: w->stats.evicts++; break;

@@ -160,6 +160,7 @@ struct swap_stats {
 		parks, resumes, turns, told, parts, stops, kills;
 	uint64_t moved_bytes, denies[SL_REASONS], notes[SL_REASONS],
 		done[SL_SWAP_OUTCOMES], causes[SL_SWAP_CAUSES], wants, served;
+	uint64_t moves;     /* of a workload to another GPU */
 	uint64_t placed[3]; /* processes that left, came back, or refused one of these */
 	uint64_t windows;   /* of time in which a share was due */
 	uint64_t waited_after; /* events after which a client wanted */
@@ -271,6 +272,10 @@ void swap_make_contexts(struct swap_world *w, uint32_t slot);
 void swap_place(struct swap_world *w, uint64_t client, const struct sl_action *a);
 void swap_placed(struct swap_world *w, uint32_t slot, uint64_t order);
 void swap_find_place(struct swap_world *w, uint32_t slot);
+/* GPUs to which the workload may be told to come back; 0: to its own. */
+uint32_t swap_draw_place(const struct swap_world *w, const struct swap_workload *wl);
+/* The workload is bound to another GPU from now on. */
+void swap_go_elsewhere(struct swap_world *w, const struct sl_action *moves);
 void swap_measure_away(struct swap_world *w, uint32_t slot, uint32_t gpu);
 void swap_judge_places(struct swap_world *w);
 /* --- trouble.c --- */
