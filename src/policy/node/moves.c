@@ -9,21 +9,13 @@
 
 /* --- whether it is away --- */
 
-static bool has_grant(const struct sl_node_client *client)
-{
-	sl_node_each_demand_of (demand, client) {
-		if (demand->epoch)
-			return true;
-	}
-	return false;
-}
-
 /* It does not leave until something about it changes. */
 static bool stays(const struct sl_node *node, const struct sl_node_client *client)
 {
 	if (!sl_node_answers(node, client, node->now))
 		return client->stage == SL_NODE_LIVES;
-	if (client->order.id || has_grant(client) || sl_node_is_told_to_end(client))
+	if (client->order.id || sl_node_has_open_grant(client) ||
+		sl_node_is_told_to_end(client))
 		return false;
 	/* Busy once is no refusal: it is asked again soon. */
 	return !sl_node_must_stay(client, node->now) || client->back_off.times > 1 ||
@@ -35,7 +27,8 @@ static bool stays(const struct sl_node *node, const struct sl_node_client *clien
 static bool is_gone(const struct sl_node_client *client)
 {
 	if (client->stage != SL_NODE_LIVES || client->told & SL_NODE_UNHEARD ||
-		SL_MUTANT(MOVES_TRAVELLERS, client->order.id, 0) || has_grant(client))
+		SL_MUTANT(MOVES_TRAVELLERS, client->order.id, 0) ||
+		sl_node_has_open_grant(client))
 		return false;
 	sl_each_gpu (gpu, client->holding.touched) {
 		if (!sl_ledger_is_gone(&client->holding.cell[gpu]))

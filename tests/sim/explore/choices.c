@@ -19,12 +19,12 @@ uint8_t explore_goal(const struct explore_client *c)
 	return c->order_units < can ? c->order_units : can;
 }
 
-static bool is_reserve_open(const struct explore *x)
+static bool is_reserve_open(const struct explore *x, uint32_t gpu)
 {
 	uint32_t sum = 0;
 
 	for (uint32_t i = 0; i < x->world->clients; i++)
-		sum += x->s.client[i].context;
+		sum += x->s.client[i].context_gpu == gpu ? x->s.client[i].context : 0;
 	return sum < x->world->reserve;
 }
 
@@ -59,7 +59,8 @@ static bool can_client(const struct explore *x, struct explore_choice o)
 	case EXPLORE_DO_PLACED:
 	case EXPLORE_DO_STAYED: return c->alive && c->order >= EXPLORE_DETACHES;
 	case EXPLORE_DO_CONTEXT: /* more code is loaded, while the reserve has room */
-		return speaks && !c->order && !still && is_reserve_open(x);
+		return speaks && !c->order && !still &&
+		       is_reserve_open(x, c->context_gpu);
 	case EXPLORE_DO_DIE: return c->alive;
 	case EXPLORE_DO_REPORT: return c->alive && c->expected;
 	case EXPLORE_DO_GONE:
@@ -92,6 +93,9 @@ bool explore_can(const struct explore *x, struct explore_choice o)
 	case EXPLORE_DO_RESUME:
 		return o.who < x->world->workloads && x->s.parked[o.who] &&
 		       !x->s.resuming[o.who];
+	case EXPLORE_DO_MOVE:
+		return o.who < x->world->workloads && x->s.parked[o.who] &&
+		       explore_is_gone(x, o.who) && !(x->s.bound[o.who] >> o.gpu & 1);
 	default: return o.who < x->world->clients && can_client(x, o);
 	}
 }
@@ -139,8 +143,9 @@ uint32_t explore_choices(const struct explore *x, struct explore_choice *out)
 
 	for (uint8_t kind = 0; kind < EXPLORE_DO_END; kind++) {
 		bool usual = kind != EXPLORE_DO_HOLD && kind != EXPLORE_DO_PARK &&
-			     kind != EXPLORE_DO_RESUME && kind != EXPLORE_DO_CONTEXT &&
-			     kind != EXPLORE_DO_LONG && !explore_is_fault(kind);
+			     kind != EXPLORE_DO_RESUME && kind != EXPLORE_DO_MOVE &&
+			     kind != EXPLORE_DO_CONTEXT && kind != EXPLORE_DO_LONG &&
+			     !explore_is_fault(kind);
 
 		if (explore_is_fault(kind) && !x->s.faults)
 			continue;

@@ -108,7 +108,8 @@ static void do_context(struct explore *x, struct explore_client *c)
 {
 	explore_set_context(x, c, c->context + 1);
 	x->s.contest++;
-	EXPLORE_STEP(x, HIDDEN, hidden, explore_id(x, c), 0, explore_bytes(c->context));
+	EXPLORE_STEP(x, HIDDEN, hidden, explore_id(x, c), c->context_gpu,
+		explore_bytes(c->context));
 }
 
 static void do_moved(struct explore *x, struct explore_client *c)
@@ -140,7 +141,8 @@ static void do_done(struct explore *x, struct explore_client *c)
 
 static void do_die(struct explore *x, struct explore_client *c)
 {
-	struct explore_client dead = {.context = c->paid, .paid = c->paid};
+	struct explore_client dead = {
+		.context = c->paid, .paid = c->paid, .context_gpu = c->context_gpu};
 
 	for (uint32_t gpu = 0; gpu < x->world->gpus; gpu++) {
 		dead.dying[gpu] = c->resident[gpu] + explore_unpaid(c, gpu);
@@ -207,7 +209,10 @@ static void do_person(struct explore *x, struct explore_choice o)
 		return;
 	}
 	x->s.resuming[o.who] = true;
-	EXPLORE_STEP(x, WORKLOAD_RESUME, workload_resume, explore_workload_id(o.who));
+	EXPLORE_STEP(x, WORKLOAD_RESUME, workload_resume, explore_workload_id(o.who),
+		o.kind == EXPLORE_DO_MOVE ? 1u << o.gpu : 0);
+	if (o.kind == EXPLORE_DO_MOVE && x->s.bound[o.who] != 1u << o.gpu)
+		explore_break(x, EXPLORE_MOVES, "workload %u was not moved", o.who);
 }
 
 /* All memory of the client is back. */
@@ -259,7 +264,8 @@ void explore_do(struct explore *x, struct explore_choice o)
 	case EXPLORE_DO_GONE: do_gone(x, c); break;
 	case EXPLORE_DO_REPORT: do_report(x, c); break;
 	case EXPLORE_DO_PARK:
-	case EXPLORE_DO_RESUME: do_person(x, o); break;
+	case EXPLORE_DO_RESUME:
+	case EXPLORE_DO_MOVE: do_person(x, o); break;
 	case EXPLORE_DO_WAKE: explore_advance(x, x->s.wake); break;
 	case EXPLORE_DO_SECOND: explore_advance(x, x->s.now + SL_S); break;
 	case EXPLORE_DO_LONG: explore_advance(x, x->s.now + 6 * SL_S); break;

@@ -263,16 +263,17 @@ static void judge_detach(struct explore *x, const struct sl_action *a)
 static void judge_attach(struct explore *x, const struct sl_action *a)
 {
 	const struct explore_client *c = may_go(x, "an ATTACH", a->attach.client);
-	uint32_t i = explore_index(x, a->attach.client);
+	uint32_t i = explore_index(x, a->attach.client), gpu;
 
 	if (!c)
 		return;
+	gpu = c->context_gpu;
 	if (!c->away || x->s.parked[x->world->of[i]])
 		explore_break(x, EXPLORE_PLACES, "an ATTACH of %c, which is %s",
 			name_of(i), c->away ? "parked" : "there");
 	if (!explore_may_enter(x, i) ||
-		(explore_entry(x, c, 0) &&
-			explore_physical(x, 0) + explore_entry(x, c, 0) >
+		(explore_entry(x, c, gpu) &&
+			explore_physical(x, gpu) + explore_entry(x, c, gpu) >
 				x->world->units))
 		explore_break(
 			x, EXPLORE_I1, "an ATTACH of %c, which has no room", name_of(i));
@@ -281,28 +282,39 @@ static void judge_attach(struct explore *x, const struct sl_action *a)
 /* A workload with a request, of which all can be on the GPU, could never be so again. */
 static void judge_resumed(struct explore *x, const struct sl_action *a)
 {
+	uint32_t own = (uint32_t)(a->resumed.workload - explore_workload_id(0));
+	uint32_t gpu = (uint32_t)__builtin_ctz(x->s.bound[own]);
 	uint32_t fixed[EXPLORE_WORKLOADS] = {0}, all = 0, entry = 0;
 
 	for (uint32_t i = 0; i < x->world->clients; i++) {
 		uint32_t workload = x->world->of[i];
 
-		fixed[workload] += explore_fixed(x, i, 0);
-		all += explore_fixed(x, i, 0);
-		if (explore_workload_id(workload) == a->resumed.workload)
-			entry += explore_entry(x, &x->s.client[i], 0);
+		fixed[workload] += explore_fixed(x, i, gpu);
+		all += explore_fixed(x, i, gpu);
+		if (workload == own)
+			entry += explore_entry(x, &x->s.client[i], gpu);
 	}
 	for (uint32_t i = 0; i < x->world->workloads; i++) {
-		uint32_t use = explore_use(x, i, 0), need = all - fixed[i] + use;
+		uint32_t use = explore_use(x, i, gpu), need = all - fixed[i] + use;
 
-		if (entry && use && explore_request_of(x, i, 0) &&
-			explore_workload_id(i) != a->resumed.workload &&
+		if (entry && use && explore_request_of(x, i, gpu) && i != own &&
 			need <= x->world->units && need + entry > x->world->units)
 			explore_break(x, EXPLORE_PROGRESS,
 				"beside the contexts of workload %u, which is resumed, "
 				"workload %u is never whole again",
-				(unsigned)(a->resumed.workload - explore_workload_id(0)),
-				i);
+				own, i);
 	}
+}
+
+/* The choice was made where all of it is gone. */
+static void judge_moves(struct explore *x, const struct sl_action *a)
+{
+	uint32_t workload = (uint32_t)(a->moves.workload - explore_workload_id(0));
+
+	if (!x->s.parked[workload] || !explore_is_gone(x, workload) ||
+		x->s.bound[workload] != 1u << a->moves.from)
+		explore_break(x, EXPLORE_MOVES, "workload %u goes from GPU %u to %u",
+			workload, a->moves.from, a->moves.to);
 }
 
 static bool has_anything(const struct explore *x, uint32_t workload)
@@ -340,6 +352,7 @@ void explore_judge_action(struct explore *x, const struct sl_action *a)
 	case SL_ACTION_DETACH: judge_detach(x, a); break;
 	case SL_ACTION_RESUMED: judge_resumed(x, a); break;
 	case SL_ACTION_ATTACH: judge_attach(x, a); break;
+	case SL_ACTION_MOVES: judge_moves(x, a); break;
 	default: break;
 	}
 }

@@ -159,7 +159,8 @@ static void see_client(const struct explore *x, struct seen *s, uint32_t i)
 			(uint64_t)c->held[gpu] << 16 | (uint64_t)c->dying[gpu] << 24 |
 			(uint64_t)(c->ask_units && c->ask_gpu == gpu) << 32 |
 			(uint64_t)(c->order && c->order_gpu == gpu) << 33 |
-			(uint64_t)(x->s.bound[x->world->of[i]] >> gpu & 1) << 34;
+			(uint64_t)(x->s.bound[x->world->of[i]] >> gpu & 1) << 34 |
+			(uint64_t)(c->context_gpu == gpu) << 35;
 }
 
 static void see_because(void *context, const struct sl_node_because *because)

@@ -16,14 +16,28 @@ bool explore_is_still(const struct explore_client *c)
 	return c->away || c->order >= EXPLORE_DETACHES;
 }
 
+bool explore_is_gone(const struct explore *x, uint32_t workload)
+{
+	bool gone = true;
+
+	for (uint32_t i = 0; i < x->world->clients; i++) {
+		const struct explore_client *c = &x->s.client[i];
+
+		if (c->alive && x->world->of[i] == workload)
+			gone &= !(c->order || c->granted || c->expected || c->context ||
+				  c->resident[0] + c->resident[1]);
+	}
+	return gone;
+}
+
 /* --- contexts --- */
 
-static uint32_t reserve_room(const struct explore *x)
+static uint32_t reserve_room(const struct explore *x, uint32_t gpu)
 {
 	uint32_t paid = 0;
 
 	for (uint32_t i = 0; i < x->world->clients; i++)
-		paid += x->s.client[i].paid;
+		paid += x->s.client[i].context_gpu == gpu ? x->s.client[i].paid : 0;
 	return (uint32_t)sl_sub_sat(x->world->reserve, paid);
 }
 
@@ -31,35 +45,38 @@ void explore_set_context(struct explore *x, struct explore_client *c, uint8_t un
 {
 	c->context = units;
 	c->paid = 0;
-	c->paid = (uint8_t)sl_min_u64(units, reserve_room(x));
+	c->paid = (uint8_t)sl_min_u64(units, reserve_room(x, c->context_gpu));
 	for (uint32_t i = 0; i < x->world->clients; i++) {
 		struct explore_client *o = &x->s.client[i];
 
 		if (o->alive)
-			o->paid += sl_min_u64(o->context - o->paid, reserve_room(x));
+			o->paid += sl_min_u64(
+				o->context - o->paid, reserve_room(x, o->context_gpu));
 	}
 }
 
 uint32_t explore_unpaid(const struct explore_client *c, uint32_t gpu)
 {
-	return c->alive && gpu == 0 ? c->context - c->paid : 0;
+	return c->alive && gpu == c->context_gpu ? c->context - c->paid : 0;
 }
 
 uint32_t explore_entry(
 	const struct explore *x, const struct explore_client *c, uint32_t gpu)
 {
-	return gpu == 0 ? (uint32_t)sl_sub_sat(c->away, reserve_room(x)) : 0;
+	return gpu == c->context_gpu ? (uint32_t)sl_sub_sat(c->away, reserve_room(x, gpu))
+				     : 0;
 }
 
 bool explore_may_enter(const struct explore *x, uint32_t client)
 {
-	uint32_t entry = explore_entry(x, &x->s.client[client], 0), claims = 0;
+	uint32_t gpu = x->s.client[client].context_gpu, claims = 0;
+	uint32_t entry = explore_entry(x, &x->s.client[client], gpu);
 
 	for (uint32_t i = 0; i < x->world->workloads; i++) {
 		uint32_t held = i == x->world->of[client] ? entry : 0;
 
-		(void)explore_will_be(x, i, 0, &held);
-		claims += sl_max_u64(held, explore_request_of(x, i, 0));
+		(void)explore_will_be(x, i, gpu, &held);
+		claims += sl_max_u64(held, explore_request_of(x, i, gpu));
 	}
 	return !entry || claims <= x->world->units;
 }

@@ -258,12 +258,33 @@ static void on_admit(struct explore *x, const struct sl_action *a)
 		(uint8_t)a->admit.gpu_mask;
 }
 
+/* What they have on the host, and what they ask for, goes along. */
+static void on_moves(struct explore *x, const struct sl_action *a)
+{
+	uint32_t from = a->moves.from, to = a->moves.to;
+
+	for (uint32_t i = 0; i < x->world->clients; i++) {
+		struct explore_client *c = &x->s.client[i];
+
+		if (!c->alive ||
+			explore_workload_id(x->world->of[i]) != a->moves.workload)
+			continue;
+		c->evicted[to] += c->evicted[from];
+		c->evicted[from] = 0;
+		c->context_gpu = (uint8_t)to;
+		if (c->ask_gpu == from)
+			c->ask_gpu = (uint8_t)to;
+	}
+	x->s.bound[a->moves.workload - explore_workload_id(0)] = (uint8_t)(1u << to);
+}
+
 static void receive(struct explore *x, const struct sl_action *a)
 {
 	struct explore_client *c;
 
 	switch (a->type) {
 	case SL_ACTION_ADMIT: on_admit(x, a); break;
+	case SL_ACTION_MOVES: on_moves(x, a); break;
 	case SL_ACTION_GRANT:
 		c = client_of(x, a->grant.client);
 		if (c && c->ask_units && c->ask == a->grant.ask) {
@@ -356,9 +377,11 @@ static void introduce(struct explore *x)
 		EXPLORE_STEP(x, CLIENT_JOIN, client_join, explore_client_id(i),
 			explore_workload_id(w->of[i]), w->restarts, 1);
 		if (w->context[i]) {
+			c->context_gpu =
+				(uint8_t)__builtin_ctz(w->workload[w->of[i]].gpu_mask);
 			explore_set_context(x, c, w->context[i]);
-			EXPLORE_STEP(x, HIDDEN, hidden, explore_client_id(i), 0,
-				explore_bytes(c->context));
+			EXPLORE_STEP(x, HIDDEN, hidden, explore_client_id(i),
+				c->context_gpu, explore_bytes(c->context));
 		}
 		/* Its memory that was not reported is measured. */
 		if (c->resident[0])

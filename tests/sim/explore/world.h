@@ -56,6 +56,7 @@ enum explore_promise {
 	X(REPORT, "report", "c")   \
 	X(PARK, "park", "w")       \
 	X(RESUME, "resume", "w")   \
+	X(MOVE, "move", "wg")      \
 	X(WAKE, "wake", "")        \
 	X(SECOND, "1s", "")        \
 	X(LONG, "6s", "")
@@ -92,8 +93,8 @@ struct explore_world {
 	bool restarts;
 	bool prompt; /* every PROBE is answered at once */
 	uint8_t had[EXPLORE_CLIENTS], had_out[EXPLORE_CLIENTS];
-	/* Processes of parked workloads leave their GPUs. Units of GPU 0 that are kept for
-	 * contexts, and that the contexts of client c have there from the start. */
+	/* Processes of parked workloads leave their GPUs. Units of each GPU that are kept for
+	 * contexts, and that the contexts of client c have on its GPU from the start. */
 	bool detach;
 	uint8_t reserve, context[EXPLORE_CLIENTS];
 	uint32_t depth; /* of the run in `make test` */
@@ -114,8 +115,8 @@ struct explore_client {
 	bool alive, expected, granted, ask_held, stands, told, busy, aborted, ends;
 	uint8_t resident[EXPLORE_GPUS], evicted[EXPLORE_GPUS], held[EXPLORE_GPUS],
 		dying[EXPLORE_GPUS];
-	/* Its contexts, on GPU 0: measured, of these paid by the reserve; off the GPU with it. */
-	uint8_t context, paid, away;
+	/* Its contexts, on one GPU: measured, of these paid by the reserve; off the GPU with it. */
+	uint8_t context, paid, away, context_gpu;
 	uint8_t ask_units, ask_gpu; /* 0 units: no demand */
 	uint8_t probe;              /* enum sl_probe */
 	uint8_t order, order_gpu, order_units, moved, tell_units;
@@ -238,6 +239,8 @@ sl_ns explore_quiet_of(const struct explore *x, uint32_t workload);
 bool explore_is_out(const struct explore_client *c);
 /* The process is off its GPUs, or on its way: it stands still. */
 bool explore_is_still(const struct explore_client *c);
+/* Nothing of its living clients is on a GPU, and no answer of them is due. */
+bool explore_is_gone(const struct explore *x, uint32_t workload);
 /* So many units of contexts are measured now; the reserve pays, in the order of clients. */
 void explore_set_context(struct explore *x, struct explore_client *c, uint8_t units);
 /* Of its contexts, what the reserve does not pay, or would not if it came back now. */

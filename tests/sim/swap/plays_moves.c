@@ -144,6 +144,24 @@ static void is_lost(struct swap_world *w)
 	expect(refusals(SL_REASON_TOO_FEW_GPUS) == 1, "A went to a lost GPU");
 }
 
+/* A was granted memory when its GPU was lost. That grant is void, and keeps A nowhere. */
+static void its_grant_is_void(struct swap_world *w)
+{
+	uint32_t a, own;
+
+	set_stage(w, 2);
+	a = enter(w, (struct swap_workload){
+			     .shape = SWAP_NOTEBOOK, .pieces = 1, .pause = 1000 * SL_S});
+	own = gpu_of(w, a);
+	until(w, 1);
+	swap_step(w, (struct sl_event){.type = SL_EVENT_ASK,
+			     .ask = {client(w, a)->id, 1, own, GIB}});
+	w->lost_mask |= 1u << own;
+	swap_step(w, (struct sl_event){.type = SL_EVENT_GPU_LOST, .gpu_lost = {own, 79}});
+	person(w, SL_EVENT_WORKLOAD_PARK, a);
+	is(w, a, SL_PRESENCE_AWAY, "void");
+}
+
 /* B keeps A from growing, there as here. Once B is gone, A gets on its new GPU what it asked for on
  * the old one. */
 static void its_demand_goes_along(struct swap_world *w)
@@ -257,6 +275,7 @@ const struct swap_play swap_plays_moves[] = {
 	{"something of it is on a GPU", is_not_away},
 	{"it freed what was to leave", answer_is_due},
 	{"the other GPU is lost", is_lost},
+	{"its grant is void", its_grant_is_void},
 	{"it asked for more before it went", its_demand_goes_along},
 	{"the other GPU can share less", is_smaller},
 	{"it is busy when it is to leave", is_busy},
