@@ -13,9 +13,8 @@
 static bool stays(const struct sl_node *node, const struct sl_node_client *client)
 {
 	if (!sl_node_answers(node, client, node->now))
-		return client->stage == SL_NODE_LIVES;
-	if (client->order.id || sl_node_has_open_grant(client) ||
-		sl_node_is_told_to_end(client))
+		return true;
+	if (client->order.id || sl_node_has_open_grant(client))
 		return false;
 	/* Busy once is no refusal: it is asked again soon. */
 	return !sl_node_must_stay(client, node->now) || client->back_off.times > 1 ||

@@ -220,6 +220,11 @@ static void test_stays(void **state)
 	is(&p, "holds memory", SL_PRESENCE_STAYS);
 	says(&p, "refused", 3, (struct sl_event)RESUME(1, 2),
 		"REFUSE 1 MOVE_NOT_AWAY g0 40 0");
+	(void)at(&p, 4, (struct sl_event)WORKLOAD_ON(3, 50, 1, 1));
+	(void)at(&p, 5, (struct sl_event)RESUME(1, 0));
+	assert_row_u64("waits for its request", sl_node_workload(p.node, 1).residency,
+		SL_RESIDENCY_RESUMING);
+	is(&p, "comes back", SL_PRESENCE_HERE);
 	play_close(&p);
 	begin(&p, (struct sl_event)SETTING(1));
 	(void)at(&p, 1, (struct sl_event)PARK(1));
@@ -366,22 +371,22 @@ static void test_bound_late(void **state)
 	(void)state;
 	play_open(&p);
 	(void)at(&p, 0, (struct sl_event)SETTING(1));
-	for (uint32_t gpu = 0; gpu < 2; gpu++)
+	for (uint32_t gpu = 0; gpu < 3; gpu++)
 		(void)at(&p, 0, (struct sl_event)GPU_OF(gpu, 140));
 	(void)at(&p, 0,
 		(struct sl_event)EVENT(WORKLOAD_ADD, workload_add,
 			{.workload = 1,
 				.request = BYTES(10),
 				.limit = BYTES(100),
-				.gpu_mask = 3,
+				.gpu_mask = 7,
 				.gpu_count = 1,
 				.late = 1}));
 	(void)at(&p, 0, (struct sl_event)SWAPPER(1, 1));
 	(void)at(&p, 1, (struct sl_event)PARK(1));
 	assert_non_null(
 		strstr(at(&p, 2, (struct sl_event)RESUME(1, 2)), "MOVES 1 g0 g1"));
-	says(&p, "its GPU of before", 3, (struct sl_event)ASK(1, 1, 0, 10),
-		"DENY 1/1 UNKNOWN_CLIENT g0");
+	says(&p, "the third one", 3, (struct sl_event)ASK(1, 1, 2, 10),
+		"DENY 1/1 UNKNOWN_CLIENT g2");
 	play_close(&p);
 }
 
@@ -430,6 +435,37 @@ static void test_recovers(void **state)
 	play_close(&p);
 }
 
+/* Nothing is ordered before all have reported, and what one that never reports has is unknown. */
+static void test_waits_for_reports(void **state)
+{
+	struct play p;
+
+	(void)state;
+	play_open(&p);
+	(void)at(&p, 0, (struct sl_event)SETTING(1));
+	(void)at(&p, 0, (struct sl_event)GPU_OF(0, 140));
+	(void)at(&p, 0,
+		(struct sl_event)EVENT(WORKLOAD_ADD, workload_add,
+			{1, BYTES(60), BYTES(100), 1, 1, 0, 1}));
+	(void)at(&p, 0, (struct sl_event)EVENT(WORKLOAD_PARK, workload_park, {1, 1}));
+	(void)at(&p, 0, (struct sl_event)EVENT(CLIENT_JOIN, client_join, {1, 1, 1, 1}));
+	(void)at(&p, 0,
+		(struct sl_event)EVENT(WORKLOAD_ADD, workload_add,
+			{2, BYTES(30), BYTES(100), 1, 1, 0, 1}));
+	(void)at(&p, 0, (struct sl_event)EVENT(CLIENT_JOIN, client_join, {2, 2, 1, 1}));
+	(void)at(&p, 1, (struct sl_event)REPORT(1, 0, 60));
+	(void)at(&p, 1, (struct sl_event)EVENT(CLIENT_REPORTED, client_reported, {1}));
+	is(&p, "another workload is silent", SL_PRESENCE_HERE);
+	(void)at(&p, 10, (struct sl_event)EVENT(CLIENT_JOIN, client_join, {3, 1, 1, 1}));
+	(void)at(&p, 2010, (struct sl_event)TIME);
+	is(&p, "leaves", SL_PRESENCE_HERE);
+	(void)at(&p, 2011, (struct sl_event)DONE(1, id(&p, SL_ACTION_EVICT), 0, 60));
+	is(&p, "one of its own is silent", SL_PRESENCE_STAYS);
+	(void)at(&p, 2012, (struct sl_event)EVENT(CLIENT_REPORTED, client_reported, {3}));
+	is(&p, "it has nothing", SL_PRESENCE_AWAY);
+	play_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -448,6 +484,7 @@ int main(void)
 		cmocka_unit_test(test_bound_late),
 		cmocka_unit_test(test_dying_stays),
 		cmocka_unit_test(test_recovers),
+		cmocka_unit_test(test_waits_for_reports),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
