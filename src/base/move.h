@@ -33,8 +33,7 @@ struct sl_move_order {
 	int32_t pid;
 	uint32_t op;
 	uint32_t lock_ms; /* how long Lock may wait for submitted work; 0: for ever */
-	/* Of a BACK: to which GPU each GPU of the process leads; 0: all to themselves. With pairs,
-	 * all GPUs that the process sees must be named. */
+	/* Of a BACK: to which GPU each GPU of the process leads; 0: all to themselves. */
 	uint32_t pairs;
 	struct sl_move_pair pair[SL_MOVE_GPUS_MAX];
 };
@@ -46,7 +45,8 @@ enum sl_move_outcome {
 	/* It runs on its GPUs; for an AWAY: as before. A process without CUDA counts so, too. */
 	SL_MOVE_REFUSED,
 	/* It lives but does not run, or that is not known: order BACK again. After a BACK that
-	 * failed, or an AWAY whose failure could not be undone. */
+	 * failed, or an AWAY whose failure could not be undone. A BACK with pairs that failed at
+	 * RESTORE changed nothing: the next may name other pairs, or none. */
 	SL_MOVE_AWAY_STILL,
 	SL_MOVE_BROKEN, /* CUDA of the process is dead for good */
 	SL_MOVE_GONE,   /* there is no such process (any more) */
@@ -63,6 +63,9 @@ enum sl_move_outcome {
 	SL_MOVE_CALL(STATE, cuCheckpointProcessGetState)        \
 	SL_MOVE_CALL(LOCK, cuCheckpointProcessLock)             \
 	SL_MOVE_CALL(CHECKPOINT, cuCheckpointProcessCheckpoint) \
+	SL_MOVE_CALL(VERSION, cuDriverGetVersion)               \
+	SL_MOVE_CALL(COUNT, cuDeviceGetCount)                   \
+	SL_MOVE_CALL(UUID, cuDeviceGetUuid)                     \
 	SL_MOVE_CALL(RESTORE, cuCheckpointProcessRestore)       \
 	SL_MOVE_CALL(UNLOCK, cuCheckpointProcessUnlock)
 

@@ -83,7 +83,8 @@ static int serve(void)
 			continue;
 		if (n <= 0)
 			return EXIT_SUCCESS;
-		if (n != (ssize_t)sizeof(order) || order.op >= SL_MOVE_OPS)
+		if (n != (ssize_t)sizeof(order) || order.op >= SL_MOVE_OPS ||
+			order.pairs > SL_MOVE_GPUS_MAX)
 			return EXIT_USAGE;
 		if (begin(&order))
 			continue;

@@ -8,12 +8,17 @@
  *
  * An AWAY that fails walks back, so that the process is not left locked. A process is believed to
  * run only once no call of an earlier helper is under way.
+ *
+ * A list of pairs must name every GPU that the driver knew in the process, also those that the
+ * process never used and those that CUDA_VISIBLE_DEVICES hid. So the order's pairs are completed
+ * with all GPUs of this machine.
  */
 #include "move/move.h"
 
 #include <dlfcn.h>
 #include <poll.h>
 #include <pthread.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -27,6 +32,8 @@
 #define BUSY_ASK (10 * SL_MS)
 /* A process that dies loses its CUDA first, and is gone a little later. */
 #define DYING_MS 1000
+/* Drivers from 580 on restore to other GPUs; to older ones the list was reserved. */
+#define CUDA_WITH_PAIRS 13000
 
 static struct {
 #define POINTER(NAME, function) __typeof__(&function) NAME;
@@ -53,6 +60,78 @@ static void start_cuda(void)
 	cuda.at = cuda.error ? SL_MOVE_CALL_INIT : SL_MOVE_NO_CALL;
 }
 
+/* --- pairs --------------------------------------------------------------------------------- */
+
+static bool is_same(const void *a, const void *b)
+{
+	return memcmp(a, b, sizeof(CUuuid)) == 0;
+}
+
+static bool is_elsewhere(const struct sl_move_order *order)
+{
+	bool elsewhere = false;
+
+	for (uint32_t i = 0; order->op == SL_MOVE_BACK && i < order->pairs; i++)
+		elsewhere |= !is_same(order->pair[i].from, order->pair[i].to);
+	return elsewhere;
+}
+
+static const uint8_t *to_of(const struct sl_move_order *order, const uint8_t *from)
+{
+	for (uint32_t i = 0; i < order->pairs; i++)
+		if (is_same(order->pair[i].from, from))
+			return order->pair[i].to;
+	return NULL;
+}
+
+static const uint8_t *from_of(const struct sl_move_order *order, const uint8_t *to)
+{
+	for (uint32_t i = 0; i < order->pairs; i++)
+		if (is_same(order->pair[i].to, to))
+			return order->pair[i].from;
+	return NULL;
+}
+
+/* A GPU that the order does not name stays, or takes the place from which the pairs that end in it
+ * began: that one is left, and of the same type. */
+static const uint8_t *place_of(const struct sl_move_order *order, const uint8_t *gpu)
+{
+	const uint8_t *to = to_of(order, gpu), *from;
+
+	for (uint32_t i = 0; !to && i < order->pairs && (from = from_of(order, gpu)); i++)
+		gpu = from;
+	return to ? to : gpu;
+}
+
+static CUresult restore_elsewhere(const struct sl_move_order *order)
+{
+	CUcheckpointGpuPair pair[SL_MOVE_GPUS_MAX];
+	CUcheckpointRestoreArgs args = {.gpuPairs = pair};
+	int version = 0, count = 0;
+	uint32_t named = 0;
+	CUresult r = cuda.VERSION(&version);
+
+	if (r == CUDA_SUCCESS)
+		r = version < CUDA_WITH_PAIRS ? CUDA_ERROR_NOT_SUPPORTED
+					      : cuda.COUNT(&count);
+	if (r == CUDA_SUCCESS && count > SL_MOVE_GPUS_MAX)
+		r = CUDA_ERROR_NOT_SUPPORTED;
+	for (int i = 0; r == CUDA_SUCCESS && i < count; i++) {
+		const uint8_t *from = (const uint8_t *)pair[i].oldUuid.bytes;
+
+		r = cuda.UUID(&pair[i].oldUuid, i);
+		memcpy(&pair[i].newUuid, place_of(order, from), sizeof(CUuuid));
+		named += to_of(order, from) != NULL;
+	}
+	if (r != CUDA_SUCCESS)
+		return r;
+	args.gpuPairsCount = (unsigned int)count;
+	return named == order->pairs ? cuda.RESTORE(order->pid, &args)
+				     : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* --- steps --------------------------------------------------------------------------------- */
+
 static CUresult call(enum sl_move_call step, const struct sl_move_order *order)
 {
 	CUcheckpointLockArgs lock = {.timeoutMs = order->lock_ms};
@@ -60,7 +139,9 @@ static CUresult call(enum sl_move_call step, const struct sl_move_order *order)
 	switch (step) {
 	case SL_MOVE_CALL_LOCK: return cuda.LOCK(order->pid, &lock);
 	case SL_MOVE_CALL_CHECKPOINT: return cuda.CHECKPOINT(order->pid, NULL);
-	case SL_MOVE_CALL_RESTORE: return cuda.RESTORE(order->pid, NULL);
+	case SL_MOVE_CALL_RESTORE:
+		return is_elsewhere(order) ? restore_elsewhere(order)
+					   : cuda.RESTORE(order->pid, NULL);
 	default: return cuda.UNLOCK(order->pid, NULL);
 	}
 }

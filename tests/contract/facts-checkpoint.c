@@ -2,7 +2,7 @@
  * facts-checkpoint - one process locks, checkpoints, restores and unlocks another
  *
  * The target is a child that was forked before cuInit. It makes its things, and then does one step
- * for each byte that it is sent: it uses them all, and answers with a byte: '1' if all is well.
+ * for each byte that it is sent: it uses them all, or makes more, and answers with a report.
  */
 #include "contract.h"
 
@@ -30,10 +30,11 @@ struct report {
 	CUuuid uuid;
 	char bus[16];
 	CUdeviceptr at;
-	CUresult error;
+	CUresult error, pinned; /* pinned: what cuMemHostGetFlags says */
 };
 
-enum kind { PLAIN, MANAGED, SHARED, ENDLESS };
+enum kind { PLAIN, MANAGED, SHARED, ENDLESS, NARROW };
+enum { USE = 'u', MORE = 'm' };
 
 /* --- the target --- */
 
@@ -41,6 +42,7 @@ static CUdeviceptr block, chunk;
 static CUmemGenericAllocationHandle handle;
 static CUstream stream;
 static uint32_t steps;
+static char registered[1 << 16] __attribute__((aligned(4096)));
 
 static void make_things(enum kind kind)
 {
@@ -60,6 +62,7 @@ static void make_things(enum kind kind)
 	OK(cuCtxSynchronize);
 	contract_step(stream, block, 1, 0);
 	OK(cuStreamSynchronize, stream);
+	OK(cuMemHostRegister_v2, registered, sizeof(registered), 0);
 	if (kind == MANAGED)
 		OK(cuMemAllocManaged, &chunk, 4096, CU_MEM_ATTACH_GLOBAL);
 	if (kind == SHARED) {
@@ -82,7 +85,9 @@ static void make_things(enum kind kind)
 static struct report use_things(void)
 {
 	struct report r = {.at = block};
+	unsigned int flags;
 
+	r.pinned = CU(cuMemHostGetFlags)(&flags, registered);
 	r.error = CU(cuMemsetD32_v2)(chunk + 64, 13, 1);
 	if (r.error != CUDA_SUCCESS)
 		return r;
@@ -100,15 +105,36 @@ static struct report use_things(void)
 	return r;
 }
 
+/* Of the devices that the mover sees, the first alone. */
+static void see_less(void)
+{
+	const char *all = getenv("CUDA_VISIBLE_DEVICES");
+	char first[64];
+
+	(void)snprintf(first, sizeof(first), "%.*s", all ? (int)strcspn(all, ",") : 1,
+		all ? all : "0");
+	setenv("CUDA_VISIBLE_DEVICES", first, 1);
+}
+
+static struct report make_more(void)
+{
+	struct report r = {.well = '1'};
+
+	(void)contract_handle(BYTES);
+	return r;
+}
+
 static void be_target(enum kind kind, int in, int out)
 {
 	char go;
 
+	if (kind == NARROW)
+		see_less();
 	make_things(kind);
 	if (write(out, "r", 1) != 1)
 		_exit(2);
 	while (read(in, &go, 1) == 1) {
-		struct report r = use_things();
+		struct report r = go == MORE ? make_more() : use_things();
 
 		if (write(out, &r, sizeof(r)) != (ssize_t)sizeof(r))
 			_exit(2);
@@ -142,9 +168,14 @@ static struct target target_new(enum kind kind)
 	return t;
 }
 
+static void ask_for(const struct target *t, char what)
+{
+	HOLDS(write(t->in, &what, 1), ==, 1);
+}
+
 static void ask(const struct target *t)
 {
-	HOLDS(write(t->in, "g", 1), ==, 1);
+	ask_for(t, USE);
 }
 
 static struct report answer(const struct target *t)
@@ -241,6 +272,18 @@ FACT(checkpoint_contents, MANUAL, SAME,
 		HOLDS(after.at, ==, before.at);
 		HOLDS(memcmp(&after.uuid, &before.uuid, sizeof(before.uuid)), ==, 0);
 	}
+	target_end(&t);
+}
+
+FACT(checkpoint_pins, GUIDE, SAME,
+	"host memory that was registered is so after a restore")
+{
+	struct target t = target_new(PLAIN);
+
+	HOLDS(use_first(&t).pinned, ==, CUDA_SUCCESS);
+	send_away(&t);
+	bring_back(&t);
+	HOLDS(use(&t).pinned, ==, CUDA_SUCCESS);
 	target_end(&t);
 }
 
@@ -439,7 +482,7 @@ FACT(checkpoint_other_type, GUIDE, SAME,
 }
 
 FACT(checkpoint_names_all, GUIDE, SAME,
-	"a list of GPUs must name all of the process, once each; else nothing happens")
+	"a list of GPUs must name all, once each; else nothing happens")
 {
 	struct target t = target_new(PLAIN);
 	CUcheckpointGpuPair pair[64];
@@ -456,6 +499,56 @@ FACT(checkpoint_names_all, GUIDE, SAME,
 	HOLDS(state_of(&t), ==, CU_PROCESS_STATE_CHECKPOINTED);
 	bring_back(&t);
 	HOLDS(use(&t).well, ==, '1');
+	target_end(&t);
+}
+
+FACT(checkpoint_names_hidden, GUIDE, SAME,
+	"a list of GPUs must also name those that CUDA_VISIBLE_DEVICES hides, and the "
+	"process "
+	"may get them")
+{
+	struct target t = target_new(NARROW);
+	CUcheckpointGpuPair pair[64];
+	CUcheckpointRestoreArgs args = exchange_two(pair, true), bad = args;
+	struct report before = use_first(&t), after;
+
+	send_away(&t);
+	bad.gpuPairsCount = 1;
+	IS(ERROR_INVALID_VALUE, cuCheckpointProcessRestore, t.pid, &bad);
+	HOLDS(state_of(&t), ==, CU_PROCESS_STATE_CHECKPOINTED);
+	OK(cuCheckpointProcessRestore, t.pid, &args);
+	OK(cuCheckpointProcessUnlock, t.pid, NULL);
+	after = use(&t);
+	HOLDS(after.well, ==, '1');
+	HOLDS(memcmp(&after.uuid, &pair[0].newUuid, sizeof(after.uuid)), ==, 0);
+	HOLDS(strcmp(after.bus, before.bus), ==, 0);
+	target_end(&t);
+}
+
+FACT(checkpoint_makes_anew, GUIDE, NATIVE_ONLY,
+	"what a process asks for after a move is made on its new GPU")
+{
+	struct target t = target_new(PLAIN);
+	CUcheckpointGpuPair pair[64];
+	CUcheckpointRestoreArgs args = exchange_two(pair, true);
+	struct report first = use_first(&t);
+	size_t here, there;
+	CUcontext ctx;
+
+	send_away(&t);
+	OK(cuCheckpointProcessRestore, t.pid, &args);
+	OK(cuCheckpointProcessUnlock, t.pid, NULL);
+	HOLDS(use(&t).well, ==, first.well);
+	contract_context();
+	here = contract_free_bytes();
+	OK(cuDevicePrimaryCtxRetain, &ctx, 1);
+	OK(cuCtxSetCurrent, ctx);
+	there = contract_free_bytes();
+	ask_for(&t, MORE);
+	HOLDS(answer(&t).well, ==, '1');
+	HOLDS(contract_free_bytes(), <=, there - BYTES);
+	contract_context();
+	HOLDS(contract_free_bytes(), >=, here);
 	target_end(&t);
 }
 

@@ -1,7 +1,8 @@
 #!/bin/sh
-# sluice-move alone: a process leaves its GPU whole and comes back, whatever dies meanwhile. No daemon runs.
+# sluice-move alone: a process leaves its GPU whole and comes back, there or to another GPU, whatever dies meanwhile.
+# No daemon runs.
 export LIMIT=180
-export BOX="--gpus 1 --memory 1GiB --d2h 256MiB --h2d 256MiB --shared"
+export BOX="--gpus 5 --models A,A,A,A,B --memory 1GiB --d2h 256MiB --h2d 256MiB --shared"
 . "$(dirname "$0")/lib.sh"
 software_only "calls that hang at a chosen place"
 export PLAN="$T/plan"
@@ -195,17 +196,133 @@ target late --steps 2 --bytes 400MiB
 wait_event "$T/late" step
 late=$pid
 away "late"
-"$P/holder" --bytes 700MiB --until "$T/holder.go" >"$T/holder" &
+# A file of its own: in an older one an older line would be found.
+"$P/holder" --bytes 700MiB --until "$T/filler.go" >"$T/filler" &
 holder=$!
-wait_event "$T/holder" held
+wait_event "$T/filler" held
 order plain - "back:$late"
 heard "no room" "back $late broken 2 $restore"
 order plain - "away:$late" "back:$late"
 heard "for good: away" "away $late broken 0 -"
 heard "for good: back" "back $late broken 0 -"
-touch "$T/holder.go" "$T/late.go"
+touch "$T/filler.go" "$T/late.go"
 wait $holder
 wait "$late" 2>/dev/null
+
+# --- To other GPUs.
+"$P/nvml-view" >"$T/nvml"
+uuid() { grep "\"what\":\"device\",\"index\":$1," "$T/nvml" | json uuid; }
+u0=$(uuid 0) u1=$(uuid 1) u2=$(uuid 2) u3=$(uuid 3) other_type=$(uuid 4)
+# wander NAME GPUS OPTION...: a wanderer; $pid. look NAME: it uses all that it has.
+wander() {
+	wander_name=$1
+	wander_gpus=$2
+	shift 2
+	mkfifo "$T/$wander_name.in"
+	CUDA_VISIBLE_DEVICES=$wander_gpus "$P/wanderer" "$@" <>"$T/$wander_name.in" >"$T/$wander_name" 2>&1 &
+	pid=$!
+	wait_event "$T/$wander_name" start
+	look "$wander_name"
+}
+looks_of() { json -n event=looked <"$T/$1"; }
+look() {
+	look_before=$(looks_of "$1")
+	echo look >"$T/$1.in"
+	# shellcheck disable=SC2016 # for later
+	until_true 20 eval '[ "$(looks_of "'"$1"'")" -gt "'"$look_before"'" ]' || fail "$1 does not look"
+}
+# is_on NAME DEVICE UUID: after it has looked, all of its device is right there.
+is_on() {
+	grep "\"event\":\"look\",\"device\":$2," "$T/$1" | tail -n 1 >"$T/last"
+	check "$1: device $2 is on" "$(json uuid <"$T/last")" = "$3"
+	check "$1: all of it is right" "$(json right <"$T/last")" = 1
+}
+# uses NUMBER PID: the driver lists the process there.
+uses() { "$P/nvml-view" | grep -c "\"what\":\"process\",\"index\":$1,\"pid\":$2,"; }
+
+wander one 0 --bytes 64MiB
+bus=$(json -l event=look bus <"$T/one")
+away "one"
+order plain - "back:$pid:0:$u0=$u1"
+heard "to the next GPU" "back $pid done 0 -"
+look one
+is_on one 0 "$u1"
+check "one: its bus id is the old one" "$(json -l event=look bus <"$T/one")" = "$bus"
+check "one: nothing of it is left on the first" "$(uses 0 "$pid")" = 0
+check "one: it is on the second" "$(uses 1 "$pid")" = 1
+order plain - "back:$pid:0:$u1=$u2"
+heard "one that runs stays" "back $pid done 0 -"
+look one
+is_on one 0 "$u1"
+away "one"
+order kill $restore:1 "back:$pid:0:$u1=$u0"
+heard "killed before a restore to another" killed
+order plain - "back:$pid:0:$u1=$u0"
+heard "ordered again" "back $pid done 0 -"
+look one
+is_on one 0 "$u0"
+away "one"
+order plain - "back:$pid:0:$u0=$other_type"
+heard "to another type" "back $pid away-still 1 $restore"
+none=GPU-00000000-0000-0000-0000-000000000000
+order plain - "back:$pid:0:$u0=$none"
+heard "to none" "back $pid away-still 1 $restore"
+order plain - "back:$pid:0:$none=$u1,$u0=$u0"
+heard "from none" "back $pid away-still 1 $restore"
+export SLUICE_SOFTGPU_CUDA=12080
+order plain - "back:$pid:0:$u0=$u1"
+heard "a driver that cannot" "back $pid away-still 801 $restore"
+order plain - "back:$pid:0:$u0=$u0"
+heard "but can lead it back" "back $pid done 0 -"
+unset SLUICE_SOFTGPU_CUDA
+look one
+is_on one 0 "$u0"
+kill -KILL "$pid"
+wait "$pid" 2>/dev/null
+
+wander two 0,1
+away "two"
+order plain - "back:$pid:0:$u0=$u2,$u1=$u2"
+heard "two to one" "back $pid away-still 1 $restore"
+order plain - "back:$pid:0:$u0=$u3,$u1=$u2"
+heard "two to two others" "back $pid done 0 -"
+look two
+is_on two 0 "$u3"
+is_on two 1 "$u2"
+away "two"
+order plain - "back:$pid:0:$u3=$u0,$u2=$u2"
+heard "one of two" "back $pid done 0 -"
+look two
+is_on two 0 "$u0"
+is_on two 1 "$u2"
+away "two"
+order plain - "back:$pid:0:$u0=$u2,$u2=$u0"
+heard "one in the place of the other" "back $pid done 0 -"
+look two
+is_on two 0 "$u2"
+is_on two 1 "$u0"
+kill -KILL "$pid"
+wait "$pid" 2>/dev/null
+
+# A call under way outlives the helper.
+wander fat2 0 --bytes 256MiB
+away "fat2"
+order mid - "back:$pid:0:$u0=$u1"
+heard "killed during a restore to another" killed
+order plain - "back:$pid:0:$u0=$u1"
+heard "during the other's call" "back $pid done 0 -"
+look fat2
+is_on fat2 0 "$u1"
+away "fat2"
+CUDA_VISIBLE_DEVICES=3 "$P/holder" --bytes 800MiB --until "$T/filler3.go" >"$T/filler3" &
+holder=$!
+wait_event "$T/filler3" held
+order plain - "back:$pid:0:$u1=$u3"
+heard "no room there" "back $pid broken 2 $restore"
+touch "$T/filler3.go"
+wait $holder
+kill -KILL "$pid"
+wait "$pid" 2>/dev/null
 
 # --- No driver.
 mkdir "$T/none"

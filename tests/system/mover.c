@@ -3,9 +3,9 @@
  *
  * usage: mover HELPER UID GID HOW CALL:N ORDER...
  *
- * ORDER is away:PID or back:PID, or with the start time of the process, away:PID:TICKS. HOW is what
- * happens when the helper comes to its Nth CALL, where it hangs (the file that PLAN in the
- * environment names tells the software GPU):
+ * ORDER is away:PID or back:PID, or with the start time of the process, away:PID:TICKS, or with
+ * pairs of GPUs, back:PID:TICKS:UUID=UUID,... HOW is what happens when the helper comes to its Nth
+ * CALL, where it hangs (the file that PLAN in the environment names tells the software GPU):
  *	plain   Nothing happens; CALL:N is a dash.
  *	mid     The same, but the helper is killed 300 ms after the order.
  *	kill    It is killed.
@@ -32,6 +32,7 @@
 
 #include "base/clock.h"
 #include "base/move.h"
+#include "wire/wire.h"
 
 #define ORDERS_MAX 80
 /* Only a test that failed waits so long. */
@@ -101,13 +102,31 @@ static void start(char *program, char *user, char *group)
 	fd = ends[0];
 }
 
+static void read_pairs(struct sl_move_order *order, const char *text)
+{
+	char from[48], to[48];
+	int length = 0;
+
+	while (*text && order->pairs < SL_MOVE_GPUS_MAX) {
+		struct sl_move_pair *pair = &order->pair[order->pairs++];
+
+		if (sscanf(text, "%40[^=]=%40[^,]%n", from, to, &length) != 2 ||
+			!sl_wire_uuid_parse(from, pair->from) ||
+			!sl_wire_uuid_parse(to, pair->to))
+			die(text);
+		text += length;
+		text += *text == ',';
+	}
+}
+
 static void read_order(const char *text)
 {
 	struct sl_move_order *order = &orders[count];
 	unsigned long long ticks = 0;
 	char what[8];
-	int pid, n = sscanf(text, "%7[a-z]:%d:%llu", what, &pid, &ticks);
+	int pid, pairs = 0, n;
 
+	n = sscanf(text, "%7[a-z]:%d:%llu:%n", what, &pid, &ticks, &pairs);
 	if (n < 2 || count == ORDERS_MAX)
 		die(text);
 	*order = (struct sl_move_order){.order = ++count,
@@ -115,6 +134,8 @@ static void read_order(const char *text)
 		.start_ticks = ticks,
 		.op = strcmp(what, "back") == 0 ? SL_MOVE_BACK : SL_MOVE_AWAY,
 		.lock_ms = 2000};
+	if (pairs)
+		read_pairs(order, text + pairs);
 }
 
 /* False: the helper ended. */

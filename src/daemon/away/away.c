@@ -288,8 +288,10 @@ static bool send_order(struct helper *helper, struct order *order)
 		.start_ticks = order->is.start_ticks,
 		.pid = order->is.pid,
 		.op = order->is.back || order->undone ? SL_MOVE_BACK : SL_MOVE_AWAY,
-		.lock_ms = order->is.lock_ms};
+		.lock_ms = order->is.lock_ms,
+		.pairs = order->is.back ? order->is.pairs : 0};
 
+	memcpy(message.pair, order->is.pair, sizeof(message.pair));
 	order->ticket = message.order;
 	order->sent = order->tried = true;
 	order->deadline =

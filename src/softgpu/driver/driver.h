@@ -347,8 +347,6 @@ SL_MUST_CHECK int sl_link_connect(
 	const char *path, struct sl_sg_hello *hello, int *memfds);
 /* Another connection of one's own: a socket or -errno. The caller closes the memfds. */
 SL_MUST_CHECK int sl_link_open(struct sl_sg_hello *hello, int *memfds);
-/* The GPUs, as the server numbers them, that this process may use; a bit each. */
-uint32_t sl_link_gpus(void);
 /* From now on, the process's devices are those that the map names (sl_sg_moved_to). 0 or -errno. */
 SL_MUST_CHECK int sl_link_move(uint64_t map);
 SL_MUST_CHECK CUresult sl_link_call(const struct sl_sg_request *q, int fd,

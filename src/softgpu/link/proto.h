@@ -90,18 +90,14 @@ enum sl_sg_op {
 	SL_SG_STATE, /* value: a pid; reply: value: CUprocessState, id: that thread */
 	SL_SG_LOCK, /* value: a pid, id: milliseconds, 0: no limit. Answered once it is done */
 	SL_SG_CHECKPOINT, /* value: a pid */
-	SL_SG_RESTORE, /* value: a pid, and (sl_sg_pid_mask) the GPUs that are listed; id: the
-			  number of GPU i's new one in the four bits from 4 i */
+	SL_SG_RESTORE, /* value: a pid, id: the number of GPU i's new one in the four bits from
+			  4 i */
 	SL_SG_UNLOCK, /* value: a pid */
 	SL_SG_AWAY, /* the client gives up all that it has on GPUs, but keeps its handles */
 	SL_SG_BACK,    /* id: as for SL_SG_RESTORE. All or nothing */
 	SL_SG_EXTENTS, /* id; reply: as for SL_SG_CREATE */
 };
 
-static inline uint64_t sl_sg_pid_mask(uint32_t pid, uint32_t mask)
-{
-	return (uint64_t)mask << 32 | pid;
-}
 /* The number of GPU `device` after a move. */
 static inline uint32_t sl_sg_moved_to(uint64_t map, uint32_t device)
 {
@@ -139,7 +135,7 @@ struct sl_sg_hello {
 	uint64_t h2d_bytes_per_s, d2h_bytes_per_s, duplex_pct, pageable_pct;
 	uint64_t context_bytes, module_bytes, launch_bytes;
 	uint64_t create_us, map_us, release_us, pin_us, queue_ops;
-	uint64_t process_use;
+	uint64_t process_use, drop_pins;
 	struct sl_sg_device device[SL_SOFTGPU_GPUS_MAX];
 	char faults[1024];
 };

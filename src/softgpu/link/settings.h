@@ -36,6 +36,8 @@
 	X(pageable_pct, "pageable", 50, 1, 100,                                        \
 		"Share of a link's speed, in %, for host memory that is not pinned.")  \
 	X(pin_us, "pin-us", 0, 0, 1000000, "Time added to the pinning of each MiB.")   \
+	X(drop_pins, "drop-pins", 0, 0, 1,                                             \
+		"1: a checkpoint ends registrations of host memory; 0: they stay.")    \
 	X(teardown_ms, "teardown-ms", 0, 0, 600000,                                    \
 		"Time a dead process keeps its memory.")                               \
 	X(nvml_lag_ms, "nvml-lag-ms", 0, 0, 600000, "Age of NVML's memory figures.")   \

@@ -120,6 +120,16 @@ static bool may_leave(void)
 	return may;
 }
 
+static void drop_pins(void)
+{
+	for (unsigned i = sl_blocks.count; sl_drv.hello.drop_pins && i-- > 0;) {
+		struct sl_block *b = sl_blocks.row[i];
+
+		if (b->kind == SL_BLOCK_REGISTERED)
+			sl_block_drop(b);
+	}
+}
+
 static CUresult leave_locked(void)
 {
 	struct sl_sg_reply reply;
@@ -144,6 +154,7 @@ static CUresult leave_locked(void)
 				-1, 0) == MAP_FAILED)
 			return CUDA_ERROR_UNKNOWN;
 	}
+	drop_pins();
 	return r;
 }
 

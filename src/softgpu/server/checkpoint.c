@@ -58,12 +58,10 @@ int sl_server_control_new(struct client *c, int fd, uint32_t thread)
 /* The new GPU must be there and of the same type: the process has code for that type only. */
 static int check_moves(const struct sl_sg_request *q)
 {
-	uint32_t listed = (uint32_t)(q->value >> 32);
-
 	for (uint32_t i = 0; i < s->ledger.config.gpus; i++) {
 		uint32_t to = sl_sg_moved_to(q->id, i);
 
-		if (!(listed >> i & 1))
+		if (to == i)
 			continue;
 		if (to >= s->ledger.config.gpus ||
 			strcmp(s->hello.device[i].name, s->hello.device[to].name))

@@ -515,6 +515,7 @@ static void fill_hello(const struct sl_softgpu_config *c)
 	h->map_us = c->map_us;
 	h->release_us = c->release_us;
 	h->pin_us = c->pin_us;
+	h->drop_pins = c->drop_pins;
 	h->process_use = c->process_use;
 	h->queue_ops = c->queue_ops;
 	if (c->faults)

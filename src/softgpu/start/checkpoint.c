@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A GPU without a new one, in the list of new ones. */
+/* No GPU of the box. */
 #define NONE UINT32_MAX
 
 static CUresult exchange(int fd, const struct sl_sg_request *q, struct sl_sg_reply *reply)
@@ -30,38 +30,26 @@ static uint32_t number_of(const struct sl_sg_hello *box, const CUuuid *uuid)
 	return NONE;
 }
 
-/* Makes the list a permutation of all GPUs of the box: those that it does not name keep their
- * place, or take one that is left. False: the list is invalid. */
+/* The new place of each GPU of the box: the list must name them all, once each, also those that
+ * CUDA_VISIBLE_DEVICES hides from the process. False: the list is invalid. */
 static bool fill_map(const struct sl_sg_hello *box, const CUcheckpointRestoreArgs *args,
 	struct sl_sg_request *q)
 {
-	uint32_t to[SL_SOFTGPU_GPUS_MAX], taken = 0, listed = 0;
+	uint32_t named = 0, taken = 0, all = (UINT32_C(1) << box->gpus) - 1;
 
-	memset(to, 0xff, sizeof(to));
+	for (uint32_t i = 0; !args && i < box->gpus; i++)
+		q->id |= (uint64_t)i << (4 * i);
 	for (unsigned i = 0; args && i < args->gpuPairsCount; i++) {
 		uint32_t old = number_of(box, &args->gpuPairs[i].oldUuid);
 		uint32_t new = number_of(box, &args->gpuPairs[i].newUuid);
 
-		if (old == NONE || new == NONE || to[old] != NONE || taken >> new & 1)
+		if (old == NONE || new == NONE || named >> old & 1 || taken >> new & 1)
 			return false;
-		to[old] = new;
+		q->id |= (uint64_t) new << (4 * old);
+		named |= UINT32_C(1) << old;
 		taken |= UINT32_C(1) << new;
-		listed |= UINT32_C(1) << old;
 	}
-	for (uint32_t i = 0; i < box->gpus; i++) {
-		if (to[i] == NONE && !(taken >> i & 1))
-			to[i] = i;
-		if (to[i] == i)
-			taken |= UINT32_C(1) << i;
-	}
-	for (uint32_t i = 0; i < box->gpus; i++) {
-		if (to[i] == NONE)
-			to[i] = (uint32_t)__builtin_ctz(~taken);
-		taken |= UINT32_C(1) << to[i];
-		q->id |= (uint64_t)to[i] << (4 * i);
-	}
-	q->value |= sl_sg_pid_mask(0, listed);
-	return true;
+	return !args || named == all;
 }
 
 /* args: of a restore, or NULL. */

@@ -16,7 +16,6 @@ static sem_t registered;
 
 static CUresult carry_out(const struct sl_sg_request *q)
 {
-	uint32_t listed = (uint32_t)(q->value >> 32);
 	CUresult r = CUDA_SUCCESS;
 
 	switch (q->op) {
@@ -27,9 +26,6 @@ static CUresult carry_out(const struct sl_sg_request *q)
 		break;
 	case SL_SG_CHECKPOINT: r = sl_space_leave(); break;
 	case SL_SG_RESTORE:
-		/* A list must name all GPUs that the process may use. */
-		if (listed && sl_link_gpus() & ~listed)
-			return CUDA_ERROR_INVALID_VALUE;
 		r = sl_space_return(q->id);
 		if (r != CUDA_SUCCESS && r != CUDA_ERROR_INVALID_VALUE)
 			sl_gate_fail();

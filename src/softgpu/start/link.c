@@ -91,15 +91,6 @@ int sl_link_connect(const char *path, struct sl_sg_hello *out, int *memfds)
 	return fd < 0 ? fd : 0;
 }
 
-uint32_t sl_link_gpus(void)
-{
-	uint32_t gpus = 0;
-
-	for (int i = 0; i < device_count; i++)
-		gpus |= UINT32_C(1) << server_number[i];
-	return gpus;
-}
-
 /* The bus stays as it was, which is what real drivers do. */
 int sl_link_move(uint64_t map)
 {

@@ -37,6 +37,10 @@ static void done(void *context, const struct sl_away_answer *answer)
 	answers[answered++] = *answer;
 }
 
+/* All orders have these. */
+static uint32_t pairs;
+static struct sl_move_pair pair[2];
+
 static uint64_t order_of(uid_t uid, int pid, bool back)
 {
 	struct sl_away_order order = {.id = ++orders,
@@ -44,7 +48,10 @@ static uint64_t order_of(uid_t uid, int pid, bool back)
 		.gid = getegid(),
 		.pid = pid,
 		.back = back,
-		.lock_ms = 1};
+		.lock_ms = 1,
+		.pairs = pairs};
+
+	memcpy(order.pair, pair, sizeof(pair));
 
 	inside = true;
 	assert_int_equal(sl_away_order(away, &order), 0);
@@ -224,6 +231,26 @@ static void test_stuck(void **state)
 	assert_int_equal(logged("back 8"), 1);
 	assert_int_equal(outcome_of(PLAY_STUCK_BACK, true), SL_MOVE_AWAY_STILL);
 	assert_int_equal(logged("back 8"), 2);
+}
+
+/* Of a BACK alone, and whenever it is sent. What undoes an AWAY leads to where it was. */
+static void test_pairs(void **state)
+{
+	(void)state;
+	pairs = 2;
+	pair[0].from[15] = 1;
+	pair[0].to[15] = 4;
+	pair[1].from[15] = pair[1].to[15] = 2;
+	assert_int_equal(outcome_of(PLAY_DONE, true), SL_MOVE_DONE);
+	assert_int_equal(logged("pair 1-4"), 1);
+	assert_int_equal(logged("pair 2-2"), 1);
+	assert_int_equal(outcome_of(PLAY_DIE_ONCE, true), SL_MOVE_DONE);
+	assert_int_equal(logged("pair 1-4"), 3);
+	assert_int_equal(outcome_of(PLAY_STUCK, false), SL_MOVE_REFUSED);
+	assert_int_equal(logged("back 7"), 1);
+	pairs = 0;
+	assert_int_equal(outcome_of(PLAY_DONE, true), SL_MOVE_DONE);
+	assert_int_equal(logged("pair"), 6);
 }
 
 /* --- Deaths. --- */
@@ -454,6 +481,7 @@ int main(void)
 		ROW(test_done),
 		ROW(test_refused),
 		ROW(test_stuck),
+		ROW(test_pairs),
 		ROW(test_death),
 		ROW(test_hang),
 		ROW(test_nonsense),

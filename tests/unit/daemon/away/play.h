@@ -3,7 +3,8 @@
  *
  * The stub finds its folder in SLUICE_SOFTGPU, which the daemon passes on. Into the file log there
  * it writes a line for its start (uid and gid), for each variable of its environment, and for each
- * order. With a file never-ready there it ends before it is ready, with slow-start it hangs.
+ * order. After an order, each of its pairs has a line: the last bytes of both. With a file
+ * never-ready there it ends before it is ready, with slow-start it hangs.
  */
 #ifndef TESTS_AWAY_PLAY_H
 #define TESTS_AWAY_PLAY_H

@@ -175,6 +175,11 @@ int main(int argc, char **argv)
 	while (recv(SL_MOVE_FD, &order, sizeof(order), 0) == (ssize_t)sizeof(order)) {
 		(void)snprintf(text, sizeof(text), "%d", order.pid);
 		note(order.op == SL_MOVE_BACK ? "back" : "away", text);
+		for (uint32_t i = 0; i < order.pairs; i++) {
+			(void)snprintf(text, sizeof(text), "%u-%u",
+				order.pair[i].from[15], order.pair[i].to[15]);
+			note("pair", text);
+		}
 		answer = (struct sl_move_answer){.order = order.order, .span_ns = 5};
 		if (play(&order, &answer))
 			say(&answer, sizeof(answer));
