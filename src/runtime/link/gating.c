@@ -5,6 +5,7 @@
 #include "runtime/contexts/prove.h"
 #include "runtime/gate/door.h"
 #include "runtime/session/state.h"
+#include "runtime/store/store.h"
 
 #include "base/step.h"
 
@@ -33,8 +34,10 @@ static bool tell(void)
 
 static void open_door(void)
 {
-	if (gating.closed)
+	if (gating.closed) {
+		sl_store_doubt();
 		sl_door_open();
+	}
 	gating.closed = gating.pending = false;
 }
 

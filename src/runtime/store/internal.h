@@ -24,6 +24,7 @@ struct sl_store_file {
 	struct sl_host_copy **owner; /* of each grain */
 	CUcontext *pinned; /* of each piece: the context that pinned it, or NULL */
 	uint32_t pieces;
+	uint32_t checked; /* pieces that are pinned for sure, if they are marked so */
 	/* The driver refused to pin it. Copies use the ring until the next try; the span doubles
 	 * each time. */
 	sl_ns refused_ns, due_ns;

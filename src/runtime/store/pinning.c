@@ -6,6 +6,9 @@
  * is being moved. A file that the driver refuses to pin is used through the ring meanwhile. The
  * daemon may ask for files back (TRIM). A file goes back when no place in it is needed: its copies
  * are dropped, it leaves the list, and then the daemon is told.
+ *
+ * When another process takes this one off its GPUs and back, the driver may forget what was pinned.
+ * So the next move first pins again what counts as pinned; mostly the driver says that it is.
  */
 #include "runtime/contexts/sticky.h"
 #include "runtime/contexts/usable.h"
@@ -300,11 +303,57 @@ void sl_store_wake(void)
 	sl_futex_wake(&wishes, 1);
 }
 
+/* --- moves ------------------------------------------------------------------------------------ */
+
+void sl_store_doubt(void)
+{
+	sl_store_lock();
+	sl_list_foreach (link, &sl_store.files)
+		file_of(link)->checked = 0;
+	sl_store_unlock();
+}
+
+/* The next piece that counts as pinned, and may not be any more. */
+static bool next_doubtful(struct sl_store_file **file, uint32_t *piece, CUcontext *ctx)
+{
+	*ctx = NULL;
+	sl_store_lock();
+	sl_list_foreach (link, &sl_store.files) {
+		*file = file_of(link);
+		while (!(*file)->leaving && (*file)->checked < (*file)->pieces && !*ctx) {
+			*piece = (*file)->checked++;
+			*ctx = (*file)->pinned[*piece];
+		}
+		if (*ctx)
+			break;
+	}
+	sl_store_unlock();
+	return *ctx;
+}
+
+/* Files stay while memory is moved, and so do contexts. */
+static void pin_again(void)
+{
+	struct sl_store_file *file;
+	CUcontext ctx;
+	uint32_t piece = 0;
+	bool inside;
+
+	while (next_doubtful(&file, &piece, &ctx)) {
+		CUresult r = with_context(ctx, file->map + piece * SL_STORE_PIECE,
+			piece_bytes(file, piece), &inside);
+
+		if (r != CUDA_SUCCESS && r != CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED)
+			__atomic_store_n(&file->pinned[piece], NULL, __ATOMIC_RELEASE);
+	}
+}
+
 void sl_store_begin(void)
 {
 	sl_store_lock();
 	sl_store.moving = true;
 	sl_store_unlock();
+	pin_again();
 }
 
 void sl_store_end(void)

@@ -274,6 +274,7 @@ static struct sl_store_file *file_new(const struct sl_msg_store *msg)
 	file->map = MAP_FAILED;
 	file->grains = file->free = (uint32_t)(msg->bytes / SL_STORE_GRAIN);
 	file->pieces = (uint32_t)((msg->bytes + SL_STORE_PIECE - 1) / SL_STORE_PIECE);
+	file->checked = file->pieces;
 	file->owner = calloc(file->grains + 1u, sizeof(struct sl_host_copy *));
 	file->pinned = calloc(file->pieces + 1u, sizeof(CUcontext));
 	if (file->owner && file->pinned)

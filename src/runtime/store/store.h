@@ -42,9 +42,13 @@ struct sl_run {
 /* The run that begins at that offset in the place; it ends with the place at the latest. */
 struct sl_run sl_store_run(const struct sl_place *place, uint64_t offset);
 
-/* Between these two nothing is pinned and no copy is given up. */
+/* Between these two nothing else is pinned and no copy is given up. No context is destroyed: the
+ * control lock is closed. */
 void sl_store_begin(void);
 void sl_store_end(void);
+
+/* The process may have been off its GPUs. */
+void sl_store_doubt(void);
 
 /* The context is about to be destroyed, or gone: what it had pinned is no longer pinned. Its space,
  * if it has one, is held (memory.h). */

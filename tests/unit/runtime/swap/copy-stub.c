@@ -224,6 +224,9 @@ static CUresult host_register(void *ptr, size_t bytes, unsigned int flags)
 	vmm_stub_lock();
 	if (bytes > copy_stub.pin_most)
 		r = CUDA_ERROR_NOT_SUPPORTED;
+	for (size_t n = 0; n < PINS_MAX; n++)
+		if (pins[n].bytes && pins[n].at == ptr)
+			r = CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
 	while (r == CUDA_SUCCESS && pins[i].bytes)
 		if (++i == PINS_MAX)
 			abort();
@@ -261,6 +264,14 @@ void copy_stub_let_pin(uint64_t most_bytes)
 {
 	vmm_stub_lock();
 	copy_stub.pin_most = most_bytes;
+	vmm_stub_unlock();
+}
+
+void copy_stub_unpin_all(void)
+{
+	vmm_stub_lock();
+	memset(pins, 0, sizeof(pins));
+	copy_stub.pinned_bytes = 0;
 	vmm_stub_unlock();
 }
 

@@ -27,6 +27,8 @@ extern uint32_t copy_stub_hold;
 void copy_stub_install(void);
 /* The driver pins so much at a time; any from the start. */
 void copy_stub_let_pin(uint64_t most_bytes);
+/* As a driver may when the process leaves its GPUs. */
+void copy_stub_unpin_all(void);
 /* A figure that other threads change, too. */
 uint64_t copy_stub_pinned(void);
 /* Fills memory of the device, or compares it, with bytes made from seed. */

@@ -717,6 +717,40 @@ static void body_trims_say_all(void)
 	end();
 }
 
+/* What the driver forgot is pinned again before the next move, and what it kept stays so. */
+static void body_pins_lost(void)
+{
+	begin(0, true);
+	give_store(1, 32 * SL_MIB);
+	wait_pinned(32 * SL_MIB);
+	copy_stub_unpin_all();
+	sl_store_doubt();
+	CHECK_EQ(evict(UINT64_MAX).moved_bytes, ALL_BYTES);
+	CHECK_EQ(copy_stub_pinned(), 32 * SL_MIB);
+	CHECK_EQ(copy_stub.pageable, 0);
+	/* Each piece once. */
+	copy_stub_unpin_all();
+	CHECK_EQ(restore().moved_bytes, ALL_BYTES);
+	CHECK_EQ(copy_stub_pinned(), 0);
+	sl_store_doubt();
+	CHECK_EQ(evict(UINT64_MAX).left_bytes, ALL_BYTES);
+	CHECK_EQ(copy_stub_pinned(), 32 * SL_MIB);
+	sl_store_doubt();
+	CHECK_EQ(restore().moved_bytes, ALL_BYTES);
+	CHECK_EQ(copy_stub_pinned(), 32 * SL_MIB);
+	CHECK_EQ(sl_store_count().pinned_bytes, 32 * SL_MIB);
+	/* A driver that refuses: as if it had never been pinned. */
+	copy_stub_unpin_all();
+	copy_stub_let_pin(0);
+	sl_store_doubt();
+	sl_store_begin();
+	CHECK_EQ(sl_store_count().pinned_bytes, 0);
+	copy_stub_let_pin(UINT64_MAX);
+	sl_store_end();
+	wait_pinned(32 * SL_MIB);
+	end();
+}
+
 /* Memory pinned in a context that ends is pinned anew in another; memory moves meanwhile, too. */
 static void body_context_ends(void)
 {
@@ -869,6 +903,7 @@ TEST(whole)
 TEST(parts)
 TEST(ring)
 TEST(unpinnable)
+TEST(pins_lost)
 TEST(scattered)
 TEST(no_host)
 TEST(no_room)
@@ -904,6 +939,7 @@ int main(void)
 		cmocka_unit_test(test_parts),
 		cmocka_unit_test(test_ring),
 		cmocka_unit_test(test_unpinnable),
+		cmocka_unit_test(test_pins_lost),
 		cmocka_unit_test(test_scattered),
 		cmocka_unit_test(test_no_host),
 		cmocka_unit_test(test_no_room),
