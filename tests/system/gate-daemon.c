@@ -55,6 +55,7 @@ static void say_gpu(struct gates *g)
 	}
 	sl_wire_init(&msg, SL_MSG_GPU);
 	memcpy(msg.gpu.uuid, &uuid, sizeof(msg.gpu.uuid));
+	memcpy(msg.gpu.first_uuid, &uuid, sizeof(msg.gpu.first_uuid));
 	msg.gpu.total_bytes = total;
 	msg.gpu.limit_bytes = total;
 	say(g, &msg);

@@ -122,6 +122,7 @@ static void say_gpu(struct client *c, uint32_t ordinal)
 	sl_wire_init(&msg, SL_MSG_GPU);
 	msg.gpu.ordinal = ordinal;
 	memcpy(msg.gpu.uuid, &uuids[ordinal], sizeof(msg.gpu.uuid));
+	memcpy(msg.gpu.first_uuid, &uuids[ordinal], sizeof(msg.gpu.first_uuid));
 	msg.gpu.total_bytes = totals[ordinal];
 	msg.gpu.limit_bytes = totals[ordinal];
 	say(c, &msg);

@@ -63,6 +63,7 @@ static void fill(const struct sl_client *client, uint32_t ordinal,
 	sl_wire_init(msg, SL_MSG_GPU);
 	msg->gpu.ordinal = ordinal;
 	memcpy(msg->gpu.uuid, daemon->gpus[gpu].uuid, sizeof(msg->gpu.uuid));
+	memcpy(msg->gpu.first_uuid, msg->gpu.uuid, sizeof(msg->gpu.first_uuid));
 	msg->gpu.limit_bytes = workload.limit_bytes;
 	msg->gpu.request_bytes = workload.request_bytes;
 	msg->gpu.total_bytes =

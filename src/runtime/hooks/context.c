@@ -24,6 +24,7 @@
 #include "runtime/session/device.h"
 #include "runtime/session/measure.h"
 #include "runtime/session/session.h"
+#include "runtime/session/visible.h"
 #include "runtime/share/import.h"
 #include "runtime/store/store.h"
 
@@ -44,13 +45,17 @@ static bool have_say(void)
 SL_EXPORT CUresult cuInit(unsigned int flags)
 {
 	SL_DOOR;
+	char *before;
 	CUresult r;
 
-	/* The daemon answers while the driver starts. */
-	if (sl_mode_is_active())
-		sl_session_join_soon();
+	if (!sl_mode_is_active())
+		return sl_real.cuInit(flags);
+	/* The daemon answers while the driver starts, if nothing depends on the answer. */
+	sl_session_join_soon();
+	before = sl_visible_begin();
 	r = sl_real.cuInit(flags);
-	return r == CUDA_SUCCESS && sl_mode_is_active() ? sl_session_join() : r;
+	sl_visible_end(before);
+	return r == CUDA_SUCCESS ? sl_session_join() : r;
 }
 
 /* --- creating ------------------------------------------------------------------------------ */

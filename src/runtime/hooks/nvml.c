@@ -56,18 +56,27 @@ bool sl_nvml_is_active(void)
 	return sl_mode_is_active() && sl_session_join() == CUDA_SUCCESS;
 }
 
-struct sl_gpu *sl_nvml_gpu(nvmlDevice_t device)
+bool sl_nvml_uuid(nvmlDevice_t device, uint8_t uuid[SL_WIRE_UUID_BYTES])
 {
 	__typeof__(&nvmlDeviceGetUUID) get_uuid;
 	char text[NVML_DEVICE_UUID_V2_BUFFER_SIZE];
-	uint8_t uuid[SL_WIRE_UUID_BYTES];
 
 	*(void **)&get_uuid = sl_nvml_address("nvmlDeviceGetUUID");
-	if (!get_uuid || !sl_nvml_is_active() ||
-		get_uuid(device, text, sizeof(text)) != NVML_SUCCESS ||
-		!sl_wire_uuid_parse(text, uuid))
+	return get_uuid && sl_nvml_is_active() &&
+	       get_uuid(device, text, sizeof(text)) == NVML_SUCCESS &&
+	       sl_wire_uuid_parse(text, uuid);
+}
+
+struct sl_gpu *sl_nvml_gpu(nvmlDevice_t device)
+{
+	uint8_t uuid[SL_WIRE_UUID_BYTES];
+	struct sl_gpu *gpu = NULL;
+
+	if (!sl_nvml_uuid(device, uuid))
 		return NULL;
-	return sl_session_gpu(uuid);
+	for (int name = SL_GPU_NOW; name < SL_GPU_NAMES && !gpu; name++)
+		gpu = sl_session_gpu_named((enum sl_gpu_name)name, uuid);
+	return gpu;
 }
 
 void sl_nvml_measure(struct sl_gpu *gpu)

@@ -35,7 +35,10 @@ void *sl_nvml_address(const char *symbol);
 /* Do our hooks answer? Joins at the first call. False in bypass, or if the daemon rejects the
  * process. */
 bool sl_nvml_is_active(void);
-/* The workload's GPU behind a handle. NULL: not the workload's, or our hooks do not answer. */
+/* False: our hooks do not answer. */
+SL_MUST_CHECK bool sl_nvml_uuid(nvmlDevice_t device, uint8_t uuid[SL_WIRE_UUID_BYTES]);
+/* The workload's GPU behind a handle, which may be from before it moved. NULL: not the workload's,
+ * or our hooks do not answer. */
 struct sl_gpu *sl_nvml_gpu(nvmlDevice_t device);
 /* Asks the daemon to measure, and waits briefly. */
 void sl_nvml_measure(struct sl_gpu *gpu);

@@ -146,19 +146,32 @@ static int on_welcome(const struct sl_msg_welcome *msg)
 	return SL_DISPATCH_OK;
 }
 
+/* NULL: there are too many. */
+static struct sl_gpu *gpu_of(const struct sl_msg_gpu *msg)
+{
+	struct sl_gpu *gpu = sl_session.gpus;
+
+	for (uint32_t i = 0; i < sl_session.gpu_count; i++, gpu++)
+		if (gpu->ordinal == msg->ordinal)
+			return gpu;
+	if (sl_session.gpu_count == SL_GPUS_MAX)
+		return NULL;
+	sl_session.gpu_count++;
+	gpu->ordinal = msg->ordinal;
+	memcpy(gpu->uuid[SL_GPU_JOINED], msg->uuid, sizeof(msg->uuid));
+	return gpu;
+}
+
 static int on_gpu(const struct sl_msg_gpu *msg)
 {
-	struct sl_gpu *gpu = sl_session_gpu_of(msg->uuid);
+	struct sl_gpu *gpu = gpu_of(msg);
 
-	if (!gpu && sl_session.gpu_count == SL_GPUS_MAX)
+	if (!gpu)
 		return SL_DISPATCH_LOST;
-	if (!gpu) {
-		gpu = &sl_session.gpus[sl_session.gpu_count++];
-		memcpy(gpu->uuid, msg->uuid, sizeof(gpu->uuid));
-	}
-	/* GPU messages repeat it; threads that move memory read it without a lock. */
-	if (gpu->ordinal != msg->ordinal)
-		gpu->ordinal = msg->ordinal;
+	memcpy(gpu->uuid[SL_GPU_NOW], msg->uuid, sizeof(msg->uuid));
+	memcpy(gpu->uuid[SL_GPU_FIRST], msg->first_uuid, sizeof(msg->first_uuid));
+	gpu->number = msg->number;
+	gpu->first_number = msg->first_number;
 	gpu->total_bytes = msg->total_bytes;
 	gpu->limit_bytes = msg->limit_bytes;
 	gpu->request_bytes = msg->request_bytes;

@@ -31,6 +31,7 @@
 #include "runtime/session/measure.h"
 #include "runtime/session/pids.h"
 #include "runtime/session/state.h"
+#include "runtime/session/visible.h"
 #include "runtime/share/fetch.h"
 #include "runtime/share/import.h"
 #include "runtime/share/multicast.h"
@@ -50,6 +51,7 @@ static void in_child(void)
 	sl_gate_forget();
 	sl_control_forget();
 	sl_session_forget();
+	sl_visible_forget();
 	sl_agent_forget();
 	sl_gating_forget();
 	sl_capture_forget();

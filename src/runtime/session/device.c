@@ -1,8 +1,9 @@
 /*
  * device - see device.h
  *
- * A known GPU never moves and never leaves the session's table, so a kept pointer stays valid. The
- * answer that a device is not the workload's is not kept: the daemon may add it.
+ * A record never leaves the session's table, and a device stays the same GPU of the workload when
+ * that moves to another. So a kept pointer stays valid. The answer that a device is not the
+ * workload's is not kept: the daemon may add it.
  */
 #include "runtime/session/device.h"
 #include "runtime/real/real.h"

@@ -1,7 +1,8 @@
 /*
  * device - the driver's device numbers and the daemon's GPUs
  *
- * The UUID is the only key, since numbers depend on the environment. Answers are kept; lock-free.
+ * A device is found by its UUID, since numbers depend on the environment. Answers are kept;
+ * lock-free.
  */
 #ifndef SL_RUNTIME_SESSION_DEVICE_H
 #define SL_RUNTIME_SESSION_DEVICE_H

@@ -11,6 +11,8 @@
 
 #include "base/step.h"
 
+#include <string.h>
+
 /* --- joining ---------------------------------------------------------------------------- */
 
 /* 0: joining has begun, now or before. */
@@ -81,14 +83,33 @@ bool sl_session_is_rdma(void)
 
 /* --- figures ---------------------------------------------------------------------------- */
 
-struct sl_gpu *sl_session_gpu(const uint8_t uuid[SL_WIRE_UUID_BYTES])
+struct sl_gpu *sl_session_gpu_named(
+	enum sl_gpu_name name, const uint8_t uuid[SL_WIRE_UUID_BYTES])
 {
-	struct sl_gpu *gpu;
+	struct sl_gpu *found = NULL;
 
 	sl_session_lock();
-	gpu = sl_session_gpu_of(uuid);
+	for (uint32_t i = 0; i < sl_session.gpu_count && !found; i++) {
+		struct sl_gpu *gpu = &sl_session.gpus[i];
+
+		if (memcmp(gpu->uuid[name], uuid, SL_WIRE_UUID_BYTES) == 0)
+			found = gpu;
+	}
 	sl_session_unlock();
-	return gpu;
+	return found;
+}
+
+struct sl_gpu *sl_session_gpu(const uint8_t uuid[SL_WIRE_UUID_BYTES])
+{
+	return sl_session_gpu_named(SL_GPU_NOW, uuid);
+}
+
+void sl_session_uuid(
+	const struct sl_gpu *gpu, enum sl_gpu_name name, uint8_t uuid[SL_WIRE_UUID_BYTES])
+{
+	sl_session_lock();
+	memcpy(uuid, gpu->uuid[name], SL_WIRE_UUID_BYTES);
+	sl_session_unlock();
 }
 
 void sl_session_view(struct sl_gpu *gpu, uint64_t *free_bytes, uint64_t *total_bytes)

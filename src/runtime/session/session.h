@@ -28,6 +28,11 @@ bool sl_session_is_rdma(void);
 
 /* The GPU of that UUID, or NULL if it is not the workload's. */
 struct sl_gpu *sl_session_gpu(const uint8_t uuid[SL_WIRE_UUID_BYTES]);
+/* The GPU that has, or had at that time, this UUID; or NULL. */
+struct sl_gpu *sl_session_gpu_named(
+	enum sl_gpu_name name, const uint8_t uuid[SL_WIRE_UUID_BYTES]);
+void sl_session_uuid(const struct sl_gpu *gpu, enum sl_gpu_name name,
+	uint8_t uuid[SL_WIRE_UUID_BYTES]);
 /* The figures for cuMemGetInfo. */
 void sl_session_view(struct sl_gpu *gpu, uint64_t *free_bytes, uint64_t *total_bytes);
 

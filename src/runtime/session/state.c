@@ -95,15 +95,6 @@ void sl_session_say_chunk(void)
 	sl_session_say(&msg);
 }
 
-struct sl_gpu *sl_session_gpu_of(const uint8_t uuid[SL_WIRE_UUID_BYTES])
-{
-	for (uint32_t i = 0; i < sl_session.gpu_count; i++) {
-		if (memcmp(sl_session.gpus[i].uuid, uuid, SL_WIRE_UUID_BYTES) == 0)
-			return &sl_session.gpus[i];
-	}
-	return NULL;
-}
-
 void sl_session_set_state(enum sl_session_state state)
 {
 	__atomic_store_n(&sl_session.state, state, __ATOMIC_RELEASE);

@@ -67,8 +67,6 @@ static inline uint64_t sl_session_held_bytes(const struct sl_gpu *gpu)
 void sl_session_say_held(bool everything);
 /* Reports the largest piece that moves as a whole, if there is any. */
 void sl_session_say_chunk(void);
-/* The GPU of that UUID, or NULL. */
-struct sl_gpu *sl_session_gpu_of(const uint8_t uuid[SL_WIRE_UUID_BYTES]);
 /* Wakes all threads that wait to join. */
 void sl_session_set_state(enum sl_session_state state);
 

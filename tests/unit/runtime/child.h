@@ -15,6 +15,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,6 +29,15 @@
 		}                                                                        \
 	} while (0)
 #define CHECK(what) CHECK_EQ(!!(what), 1)
+#define CHECK_STR(got, want)                                                             \
+	do {                                                                             \
+		const char *got_ = (got), *want_ = (want);                               \
+		if (!got_ || strcmp(got_, want_) != 0) {                                 \
+			fprintf(stderr, "%s:%d: %s is '%s', should be '%s'\n", __FILE__, \
+				__LINE__, #got, got_ ? got_ : "(none)", want_);          \
+			_exit(1);                                                        \
+		}                                                                        \
+	} while (0)
 
 /* Runs body in a child; fails the test unless it returns. */
 static inline void in_child(void (*body)(void), unsigned int limit_s)

@@ -55,7 +55,10 @@ static void say_gpu(uint32_t ordinal)
 
 	sl_wire_init(&msg, SL_MSG_GPU);
 	msg.gpu.ordinal = ordinal;
-	stub_uuid((int)ordinal, msg.gpu.uuid);
+	msg.gpu.first_number = ordinal;
+	msg.gpu.number = ordinal + fake.moved_by;
+	stub_uuid((int)msg.gpu.first_number, msg.gpu.first_uuid);
+	stub_uuid((int)msg.gpu.number, msg.gpu.uuid);
 	msg.gpu.total_bytes = fake.limit_bytes;
 	msg.gpu.limit_bytes = fake.limit_bytes;
 	msg.gpu.request_bytes =
@@ -503,7 +506,8 @@ void fake_deny_waiting(void)
 void fake_send_gpu(void)
 {
 	fake_lock();
-	say_gpu(0);
+	for (uint32_t i = 0; i < fake.gpus; i++)
+		say_gpu(i);
 	fake_unlock();
 }
 

@@ -18,6 +18,7 @@ struct fake {
 	uint64_t held_bytes;    /* reported, granted, committed, freed */
 	uint64_t uncommitted_bytes;
 	unsigned int gpus;
+	unsigned int moved_by; /* ordinal i is on GPU i plus this, and began on GPU i */
 	unsigned int connections, hellos, asks, grants, commits, freeds, fails, measures,
 		works;
 	unsigned int reports, reporteds, gate_dones, pulses, settleds;

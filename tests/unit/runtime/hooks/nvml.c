@@ -265,6 +265,117 @@ static void body_devices(void)
 	fake_stop();
 }
 
+/* Returns once the last of its GPUs is known to have moved. */
+static void move_by(unsigned int moved_by)
+{
+	uint8_t uuid[SL_WIRE_UUID_BYTES];
+
+	SET(moved_by, moved_by);
+	stub_uuid((int)(FAKE(gpus) - 1 + moved_by), uuid);
+	fake_send_gpu();
+	for (int i = 0; !sl_session_gpu(uuid); i++) {
+		CHECK(i < 20000);
+		usleep(100);
+	}
+}
+
+static nvmlDevice_t by_bus(const char *bus)
+{
+	nvmlDevice_t found = NULL;
+
+	CHECK_EQ(nvmlDeviceGetHandleByPciBusId_v2(bus, &found), NVML_SUCCESS);
+	return found;
+}
+
+static nvmlDevice_t by_uuid(unsigned int index)
+{
+	uint8_t uuid[SL_WIRE_UUID_BYTES];
+	nvmlDevice_t found = NULL;
+	char text[41];
+
+	stub_uuid((int)index, uuid);
+	sl_wire_uuid_format(uuid, text);
+	CHECK_EQ(nvmlDeviceGetHandleByUUID(text, &found), NVML_SUCCESS);
+	return found;
+}
+
+/* The workload's only GPU is this one now: it is found as number 0, and the list ends there. */
+static void sees_as_first(unsigned int index)
+{
+	unsigned int count = 0, number = 7;
+	nvmlDevice_t found = NULL;
+
+	CHECK_EQ(nvmlDeviceGetCount_v2(&count), NVML_SUCCESS);
+	CHECK_EQ(count, 1);
+	CHECK_EQ(nvmlDeviceGetHandleByIndex_v2(0, &found), NVML_SUCCESS);
+	CHECK(found == device(index));
+	CHECK_EQ(nvmlDeviceGetIndex(found, &number), NVML_SUCCESS);
+	CHECK_EQ(number, 0);
+	for (unsigned int i = 1; i < STUB_NVML_GPUS; i++)
+		CHECK_EQ(nvmlDeviceGetHandleByIndex_v2(i, &found),
+			NVML_ERROR_INVALID_ARGUMENT);
+}
+
+/* Names from before a move lead to the GPU of today, and old handles show the workload. */
+static void body_moved(void)
+{
+	unsigned int number = 7;
+	nvmlMemory_t memory;
+
+	start();
+	SET(limit_bytes, 4096 * SL_MIB);
+	sees_as_first(0);
+	move_by(1);
+	sees_as_first(1);
+	CHECK(by_uuid(0) == device(1));
+	CHECK(by_uuid(1) == device(1));
+	CHECK(by_bus("0000:00:00.0") == device(1));
+	CHECK(by_bus("0000:01:00.0") == device(1));
+	for (unsigned int i = 0; i < 2; i++) {
+		CHECK_EQ(nvmlDeviceGetMemoryInfo(device(i), &memory), NVML_SUCCESS);
+		CHECK_EQ(memory.total, 4096 * SL_MIB);
+	}
+	CHECK_EQ(nvmlDeviceGetIndex(device(0), &number), NVML_SUCCESS);
+	CHECK_EQ(number, 0);
+	/* A GPU of others stays one. */
+	CHECK_EQ(nvmlDeviceGetMemoryInfo(device(2), &memory), NVML_SUCCESS);
+	CHECK_EQ(memory.total, 80ull << 30);
+	fake_stop();
+}
+
+/* A process that joined between two moves: the driver tells it the bus id from then. */
+static void body_moved_again(void)
+{
+	start();
+	SET(moved_by, 1);
+	sees_as_first(1);
+	move_by(2);
+	sees_as_first(2);
+	CHECK(by_bus("0000:01:00.0") == device(2));
+	CHECK(by_bus("0000:00:00.0") == device(2));
+	CHECK(by_uuid(1) == device(2));
+	/* And home. */
+	move_by(0);
+	sees_as_first(0);
+	CHECK(by_bus("0000:01:00.0") == device(0));
+	fake_stop();
+}
+
+/* Two GPUs, after moves that brought the first to where the second began: a bus id that the
+ * driver tells is the second's. */
+static void body_moved_across(void)
+{
+	start();
+	SET(gpus, 2);
+	CHECK(by_bus("0000:01:00.0") == device(1));
+	move_by(1);
+	CHECK(by_bus("0000:01:00.0") == device(2));
+	CHECK(by_bus("0000:00:00.0") == device(1));
+	CHECK(by_uuid(1) == device(1));
+	CHECK(by_uuid(0) == device(1));
+	fake_stop();
+}
+
 /* peer-failures row 20: in bypass NVML is NVML, and the daemon is not asked. */
 static void body_bypass(void)
 {
@@ -314,6 +425,9 @@ static void body_rejected(void)
 	X(by_number)      \
 	X(no_answer)      \
 	X(devices)        \
+	X(moved)          \
+	X(moved_again)    \
+	X(moved_across)   \
 	X(bypass)         \
 	X(rejected)
 TESTS(TEST)

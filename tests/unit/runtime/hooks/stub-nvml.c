@@ -64,6 +64,15 @@ nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device)
 	return NVML_ERROR_NOT_FOUND;
 }
 
+nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, nvmlDevice_t *device)
+{
+	unsigned int bus;
+
+	if (!bus_id || sscanf(bus_id, "0000:%x:00.0", &bus) != 1)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	return nvmlDeviceGetHandleByIndex_v2(bus, device);
+}
+
 nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
 {
 	if (is_bad(device) || !memory)

@@ -7,6 +7,7 @@
 
 #include "runtime/gate/gate.h"
 #include "runtime/real/real.h"
+#include "runtime/session/device.h"
 #include "runtime/session/session.h"
 
 #include <errno.h>
@@ -42,12 +43,43 @@ static CUresult init_once_joined(unsigned int flags)
 	return CUDA_SUCCESS;
 }
 
-/* The driver's start and the daemon's answer take their time beside each other. */
+static CUresult init_joined(unsigned int flags)
+{
+	CHECK(sl_session_is_joined());
+	return CUDA_SUCCESS;
+}
+
+static CUresult init_none(unsigned int flags)
+{
+	return CUDA_ERROR_NO_DEVICE;
+}
+
+/* The driver's start and the daemon's answer take their time beside each other, unless the start
+ * reads what depends on the answer. */
 static void body_join_beside(void)
 {
 	stub_install();
-	fake_start(false);
+	fake_start(true);
+	sl_real.cuInit = init_none;
+	CHECK_EQ(unsetenv("CUDA_VISIBLE_DEVICES"), 0);
+	CHECK_EQ(cuInit(0), CUDA_ERROR_NO_DEVICE);
+	CHECK_EQ(setenv("CUDA_VISIBLE_DEVICES", "", 1), 0);
+	CHECK_EQ(cuInit(0), CUDA_ERROR_NO_DEVICE);
+	CHECK_EQ(setenv("CUDA_VISIBLE_DEVICES", "-1", 1), 0);
+	CHECK_EQ(cuInit(0), CUDA_ERROR_NO_DEVICE);
+	fake_listen();
 	sl_real.cuInit = init_once_joined;
+	CHECK_EQ(cuInit(0), CUDA_SUCCESS);
+	CHECK_EQ(FAKE(hellos), 1);
+	fake_stop();
+}
+
+static void body_join_first(void)
+{
+	stub_install();
+	fake_start(false);
+	sl_real.cuInit = init_joined;
+	CHECK_EQ(setenv("CUDA_VISIBLE_DEVICES", "0", 1), 0);
 	CHECK_EQ(cuInit(0), CUDA_SUCCESS);
 	CHECK_EQ(FAKE(hellos), 1);
 	fake_stop();
@@ -560,6 +592,127 @@ static void body_chunk(void)
 	fake_stop();
 }
 
+/* The daemon's word of the place has arrived. */
+static void wait_until_at(int place)
+{
+	uint8_t uuid[16];
+
+	stub_uuid(place, uuid);
+	for (int i = 0; !sl_session_gpu(uuid); i++) {
+		CHECK(i < 20000);
+		usleep(100);
+	}
+}
+
+/* An ordinal of the workload moves to another GPU: its record stays the same, and is found by the
+ * new UUID alone. What the process knows from before finds it by that name. */
+static void body_moves(void)
+{
+	struct sl_gpu *gpu, *other;
+	uint8_t first[16], uuid[16];
+	size_t free_bytes = 0;
+
+	stub_install();
+	fake_start(true);
+	fake.gpus = 2;
+	fake_listen();
+	CHECK_EQ(cuInit(0), CUDA_SUCCESS);
+	stub_make_current(0);
+	stub_uuid(0, first);
+	gpu = sl_device_gpu(0);
+	other = sl_device_gpu(1);
+	CHECK(gpu && other && gpu != other);
+	fake_lock();
+	fake.moved_by = 2;
+	fake.limit_bytes = 4 * SL_GIB;
+	fake_unlock();
+	fake_send_gpu();
+	wait_until_at(3);
+	stub_uuid(2, uuid);
+	CHECK(sl_session_gpu(uuid) == gpu);
+	CHECK(!sl_session_gpu(first));
+	CHECK(sl_session_gpu_named(SL_GPU_JOINED, first) == gpu);
+	CHECK(sl_session_gpu_named(SL_GPU_FIRST, first) == gpu);
+	CHECK(!sl_session_gpu_named(SL_GPU_FIRST, uuid));
+	CHECK(sl_device_gpu(0) == gpu);
+	CHECK(sl_device_gpu(1) == other);
+	CHECK_EQ(gpu->ordinal, 0);
+	CHECK_EQ(other->ordinal, 1);
+	CHECK_EQ(cuMemGetInfo_v2(NULL, &free_bytes), CUDA_SUCCESS);
+	CHECK_EQ(free_bytes, 4 * SL_GIB);
+	fake_stop();
+}
+
+static const char *visible_in_driver;
+
+static CUresult init_and_read(unsigned int flags)
+{
+	visible_in_driver = getenv("CUDA_VISIBLE_DEVICES");
+	return CUDA_SUCCESS;
+}
+
+static void start_moved(unsigned int moved_by)
+{
+	stub_install();
+	sl_real.cuInit = init_and_read;
+	fake_start(true);
+	fake.gpus = 2;
+	fake.moved_by = moved_by;
+	fake_listen();
+}
+
+/* Not even a copy of the same value is set. */
+static void body_starts_where_it_began(void)
+{
+	const char *value;
+
+	start_moved(0);
+	CHECK_EQ(setenv("CUDA_VISIBLE_DEVICES", "0,1", 1), 0);
+	value = getenv("CUDA_VISIBLE_DEVICES");
+	CHECK_EQ(cuInit(0), CUDA_SUCCESS);
+	CHECK(visible_in_driver == value);
+	CHECK(getenv("CUDA_VISIBLE_DEVICES") == value);
+	fake_stop();
+}
+
+#define UUID_OF(byte)                                                        \
+	"GPU-" byte byte byte byte "-" byte byte "-" byte byte "-" byte byte \
+	"-" byte byte byte byte byte byte
+
+/* The driver gets the GPUs of today, in the same places; the program keeps the names it knows. */
+static void body_starts_after_a_move(void)
+{
+	static const struct {
+		const char *names, *today;
+	} rows[] = {
+		{"0,1", "2,3"},
+		{"1", "3"},
+		{"1, 0", "3,2"},
+		{"0,7,1", "2,7,3"},
+		{"", ""},
+		{"-1,0", "-1,0"},
+		{"1x,0", "1x,2"},
+		{UUID_OF("40"), UUID_OF("42")},
+		{"GPU-41414141,0", UUID_OF("43") ",2"},
+		{"GPU-,GPU-44", "GPU-,GPU-44"},
+	};
+
+	start_moved(2);
+	CHECK_EQ(unsetenv("CUDA_VISIBLE_DEVICES"), 0);
+	CHECK_EQ(cuInit(0), CUDA_SUCCESS);
+	CHECK(!visible_in_driver);
+	CHECK(!getenv("CUDA_VISIBLE_DEVICES"));
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		CHECK_EQ(setenv("CUDA_VISIBLE_DEVICES", rows[i].names, 1), 0);
+		errno = 4711;
+		CHECK_EQ(cuInit(0), CUDA_SUCCESS);
+		CHECK_EQ(errno, 4711);
+		CHECK_STR(visible_in_driver, rows[i].today);
+		CHECK_STR(getenv("CUDA_VISIBLE_DEVICES"), rows[i].names);
+	}
+	fake_stop();
+}
+
 #define TEST(name)                            \
 	static void test_##name(void **state) \
 	{                                     \
@@ -568,6 +721,7 @@ static void body_chunk(void)
 #define TESTS(X)                     \
 	X(join)                      \
 	X(join_beside)               \
+	X(join_first)                \
 	X(bypass)                    \
 	X(reject_version)            \
 	X(reject_workload)           \
@@ -587,7 +741,10 @@ static void body_chunk(void)
 	X(descriptors)               \
 	X(guest)                     \
 	X(daemon_stalls)             \
-	X(chunk)
+	X(chunk)                     \
+	X(moves)                     \
+	X(starts_where_it_began)     \
+	X(starts_after_a_move)
 TESTS(TEST)
 #define ROW(name) cmocka_unit_test(test_##name),
 
