@@ -26,6 +26,8 @@ check "its context is there" "$before" -gt 0
 for i in 1 2 3; do
 	park one
 	until_true 20 lists 0 || fail "its context stays: $("$B/sluice" events --last 5)"
+	# The daemon hears of it a moment after the driver.
+	until_true 20 measures_nothing
 	check "nothing of it is on the GPU ($i)" "$(measured)" = 0
 	check "it is parked" "$(residency one)" = parked
 	resume one
