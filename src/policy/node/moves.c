@@ -22,15 +22,20 @@ static bool stays(const struct sl_node *node, const struct sl_node_client *clien
 		       client->back_off.cause == SL_REASON_DETACH_FAILED, true);
 }
 
-/* Nothing of it is on a GPU or on its way there. */
+/* Nothing of it is on a GPU or on its way there. A process with memory has contexts. If they were
+ * never measured, it was not asked to leave with them. */
 static bool is_gone(const struct sl_node_client *client)
 {
+	bool left = SL_MUTANT(MOVES_UNMEASURED, sl_node_is_detached(client), true);
+
 	if (client->stage != SL_NODE_LIVES || client->told & SL_NODE_UNHEARD ||
 		SL_MUTANT(MOVES_TRAVELLERS, client->order.id, 0) ||
 		sl_node_has_open_grant(client))
 		return false;
 	sl_each_gpu (gpu, client->holding.touched) {
-		if (!sl_ledger_is_gone(&client->holding.cell[gpu]))
+		const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
+
+		if (!sl_ledger_is_gone(cell) || (cell->backing_bytes && !left))
 			return false;
 	}
 	return true;

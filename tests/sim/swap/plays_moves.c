@@ -132,6 +132,25 @@ static void answer_is_due(struct swap_world *w)
 	expect(refusals(SL_REASON_MOVE_NOT_AWAY) == 1, "A went with an open order");
 }
 
+/* The contexts of A were never measured: it is not told to leave with them, so it stays. */
+static void is_unmeasured(struct swap_world *w)
+{
+	uint32_t a, own;
+
+	set_stage(w, 2);
+	a = enter(w, (struct swap_workload){.size = 4 * GIB});
+	own = gpus_of(w, a);
+	until(w, 1);
+	person(w, SL_EVENT_WORKLOAD_PARK, a);
+	until(w, 2);
+	is(w, a, SL_PRESENCE_STAYS, "unmeasured");
+	resume_on(w, a, 3 & ~own);
+	expect(refusals(SL_REASON_MOVE_NOT_AWAY) == 1, "A went with its contexts");
+	resume_on(w, a, 0);
+	until(w, 3);
+	runs_on(w, a, own, 4 * GIB);
+}
+
 static void is_lost(struct swap_world *w)
 {
 	uint32_t a = begin(w, 2), other = 1 - gpu_of(w, a);
@@ -172,6 +191,7 @@ static void its_demand_goes_along(struct swap_world *w)
 	a = enter(w, (struct swap_workload){
 			     .request = 2 * GIB, .size = 4 * GIB, .step = 2 * GIB});
 	to = 1 - gpu_of(w, a);
+	measure(w, a, gpu_of(w, a));
 	b = enter(w, (struct swap_workload){.mask = 2,
 			     .request = 12 * GIB,
 			     .size = 12 * GIB,
@@ -274,6 +294,7 @@ const struct swap_play swap_plays_moves[] = {
 	{"a parked workload comes back to another GPU", goes},
 	{"something of it is on a GPU", is_not_away},
 	{"it freed what was to leave", answer_is_due},
+	{"its contexts were not measured", is_unmeasured},
 	{"the other GPU is lost", is_lost},
 	{"its grant is void", its_grant_is_void},
 	{"it asked for more before it went", its_demand_goes_along},

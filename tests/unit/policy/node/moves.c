@@ -234,6 +234,11 @@ static void test_stays(void **state)
 	is(&p, "answers", SL_PRESENCE_HERE);
 	play_close(&p);
 	begin(&p, (struct sl_event)SETTING(1));
+	(void)at(&p, 0, (struct sl_event)HIDDEN(1, 0, 0));
+	memory_leaves(&p);
+	is(&p, "contexts were not measured", SL_PRESENCE_STAYS);
+	play_close(&p);
+	begin(&p, (struct sl_event)SETTING(1));
 	memory_leaves(&p);
 	(void)at(&p, 3, (struct sl_event)STAYED(1, id(&p, SL_ACTION_DETACH), DRIVER));
 	is(&p, "the driver refused", SL_PRESENCE_STAYS);
@@ -454,14 +459,16 @@ static void test_waits_for_reports(void **state)
 			{2, BYTES(30), BYTES(100), 1, 1, 0, 1}));
 	(void)at(&p, 0, (struct sl_event)EVENT(CLIENT_JOIN, client_join, {2, 2, 1, 1}));
 	(void)at(&p, 1, (struct sl_event)REPORT(1, 0, 60));
+	(void)at(&p, 1, (struct sl_event)HIDDEN(1, 0, 30));
 	(void)at(&p, 1, (struct sl_event)EVENT(CLIENT_REPORTED, client_reported, {1}));
 	is(&p, "another workload is silent", SL_PRESENCE_HERE);
 	(void)at(&p, 10, (struct sl_event)EVENT(CLIENT_JOIN, client_join, {3, 1, 1, 1}));
 	(void)at(&p, 2010, (struct sl_event)TIME);
 	is(&p, "leaves", SL_PRESENCE_HERE);
 	(void)at(&p, 2011, (struct sl_event)DONE(1, id(&p, SL_ACTION_EVICT), 0, 60));
+	(void)at(&p, 2012, (struct sl_event)PLACED(1, id(&p, SL_ACTION_DETACH)));
 	is(&p, "one of its own is silent", SL_PRESENCE_STAYS);
-	(void)at(&p, 2012, (struct sl_event)EVENT(CLIENT_REPORTED, client_reported, {3}));
+	(void)at(&p, 2013, (struct sl_event)EVENT(CLIENT_REPORTED, client_reported, {3}));
 	is(&p, "it has nothing", SL_PRESENCE_AWAY);
 	play_close(&p);
 }
