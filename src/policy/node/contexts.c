@@ -1,12 +1,12 @@
 /*
  * contexts - contexts and code, and the reserve that pays for them
  *
- * A context never leaves its GPU. First come, first paid: measured bytes are paid as far as the
- * reserve has room, and stay paid while they are measured. The rest counts against the workload
- * until the reserve has room again. A process makes its first context only if the reserve also has
- * room for the next one; otherwise a workload there might never be fully resident again. A process
- * asks for its first context with a demand of 0 bytes. This demand has no rank: it takes nothing
- * from others, and nothing is moved for it.
+ * A context stays as long as its process (places.c). First come, first paid: measured bytes are
+ * paid as far as the reserve has room, and stay paid while they are measured. The rest counts
+ * against the workload until the reserve has room again. A process makes its first context only if
+ * the reserve also has room for the next one; otherwise a workload there might never be fully
+ * resident again. A process asks for its first context with a demand of 0 bytes. This demand has no
+ * rank: it takes nothing from others, and nothing is moved for it.
  */
 #include "policy/node/plan.h"
 #include "policy/verdicts/admit.h"

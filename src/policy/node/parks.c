@@ -1,9 +1,9 @@
 /*
  * parks - parked workloads: all of it to the host, its request given up, and back on RESUME
  *
- * A parked workload keeps its limit, its GPUs and its clients. Its request is no promise until it
- * is resumed and I1 has room for it again. Workloads that wait for that on shared GPUs are served
- * in the order of their RESUME.
+ * A parked workload keeps its limit, its GPUs and its clients; RESUME may name other GPUs
+ * (moves.c). Its request is no promise until it is resumed and I1 has room for it again. Workloads
+ * that wait for that on shared GPUs are served in the order of their RESUME.
  */
 #include "policy/node/internal.h"
 #include "policy/verdicts/admit.h"

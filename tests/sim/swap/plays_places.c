@@ -93,7 +93,7 @@ static void refuses(struct swap_world *w)
 
 /* A has nothing but a context, refuses to leave, and bursts after its RESUME. It leaves for B,
  * which is within its request, as any other does. */
-static void goes_after_refusals(struct swap_world *w)
+static void refuses_and_goes(struct swap_world *w, enum sl_swap_cause cause)
 {
 	uint32_t a, b;
 
@@ -102,7 +102,7 @@ static void goes_after_refusals(struct swap_world *w)
 	swap_step(w, w->config);
 	a = enter(w, (struct swap_workload){.size = 0});
 	measure(w, a, CONTEXT);
-	w->refuses_places = SL_SWAP_DRIVER;
+	w->refuses_places = cause;
 	until(w, 1);
 	person(w, SL_EVENT_WORKLOAD_PARK, a);
 	until(w, 300);
@@ -113,6 +113,16 @@ static void goes_after_refusals(struct swap_world *w)
 	b = enter(w, (struct swap_workload){.request = 10 * GIB, .size = 10 * GIB});
 	until(w, 304);
 	expect(client(w, b)->resident[0] == 10 * GIB, "B waits for A");
+}
+
+static void goes_after_refusals(struct swap_world *w)
+{
+	refuses_and_goes(w, SL_SWAP_DRIVER);
+}
+
+static void goes_after_it_was_busy(struct swap_world *w)
+{
+	refuses_and_goes(w, SL_SWAP_BUSY);
 }
 
 /* Resumed while it leaves, and it refuses: it stays, and waits for nothing. */
@@ -329,6 +339,7 @@ const struct swap_play swap_plays_places[] = {
 	{"its line breaks on its way back", loses_its_line},
 	{"it refuses to leave", refuses},
 	{"it bursts after it refused to leave", goes_after_refusals},
+	{"it bursts after it was too busy to leave", goes_after_it_was_busy},
 	{"it is resumed while it leaves", resumed_while_it_leaves},
 	{"it holds memory", holds},
 	{"another context took the reserve", reserve_is_taken},
