@@ -71,14 +71,21 @@ double sl_simulate_speed(const struct sl_simulate_result *result)
 	return seconds > 0 ? decisions / seconds : 0;
 }
 
-static double mean_count(const struct sl_simulate_result *result, bool placed)
-{
-	double sum = 0;
+/* Jobs that arrived and were placed, and tasks that moved. */
+struct counts {
+	double arrived, placed, moved;
+};
 
-	for (uint32_t i = 0; i < result->seeds; i++)
-		sum += (double)(placed ? result->curves[i].placed
-				       : result->curves[i].arrived);
-	return sum / result->seeds;
+static struct counts mean_counts(const struct sl_simulate_result *result)
+{
+	struct counts sum = {0};
+
+	for (uint32_t i = 0; i < result->seeds; i++) {
+		sum.arrived += (double)result->curves[i].arrived / result->seeds;
+		sum.placed += (double)result->curves[i].placed / result->seeds;
+		sum.moved += (double)result->curves[i].moved / result->seeds;
+	}
+	return sum;
 }
 
 /* --- Text and JSON. --- */
@@ -87,6 +94,7 @@ void sl_simulate_print(const struct sl_simulate_result *result, FILE *out)
 {
 	const struct sl_trace *trace = result->trace;
 	uint32_t until = result->until_pct, first = until < 100 ? until : 100;
+	struct counts counts = mean_counts(result);
 
 	fprintf(out, "%u nodes, %llu GPUs, %u kinds of GPU; %u jobs%s%s\n",
 		trace->node_count,
@@ -102,9 +110,13 @@ void sl_simulate_print(const struct sl_simulate_result *result, FILE *out)
 	fprintf(out, "%-32s %7.2f%% %7.2f%%\n", "fragmentation, of all GPUs",
 		sl_simulate_fragments(result, first),
 		sl_simulate_fragments(result, until));
-	fprintf(out, "%-32s %17.1f\n", "jobs placed", mean_count(result, true));
+	fprintf(out, "%-32s %17.1f\n", "jobs placed", counts.placed);
 	fprintf(out, "%-32s %17.1f\n", "jobs that fit nowhere",
-		mean_count(result, false) - mean_count(result, true));
+		counts.arrived - counts.placed);
+	if (counts.moved > 0)
+		fprintf(out, "%-32s %17.1f\n%-32s %17.2f\n", "tasks moved", counts.moved,
+			"tasks moved per 10 jobs placed",
+			10 * counts.moved / counts.placed);
 	fprintf(out, "%-32s %17.0f\n", "decisions/s of one core",
 		sl_simulate_speed(result));
 }
@@ -120,13 +132,14 @@ json_t *sl_simulate_json(const struct sl_simulate_result *result)
 
 		one.seeds = 1;
 		one.curves = curve;
-		if (json_array_append_new(runs,
-			    json_pack("{s:I, s:I, s:I, s:f, s:f}", "seed",
-				    (json_int_t)result->seed[i], "arrived",
-				    (json_int_t)curve->arrived, "placed",
-				    (json_int_t)curve->placed, "allocated_first_pct",
-				    sl_simulate_used(&one, first), "allocated_pct",
-				    sl_simulate_used(&one, until))))
+		if (json_array_append_new(
+			    runs, json_pack("{s:I, s:I, s:I, s:I, s:f, s:f}", "seed",
+					  (json_int_t)result->seed[i], "arrived",
+					  (json_int_t)curve->arrived, "placed",
+					  (json_int_t)curve->placed, "moved",
+					  (json_int_t)curve->moved, "allocated_first_pct",
+					  sl_simulate_used(&one, first), "allocated_pct",
+					  sl_simulate_used(&one, until))))
 			break;
 	}
 	return json_pack(

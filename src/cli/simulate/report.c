@@ -97,6 +97,9 @@ static void print_whole(const struct sl_report *report, FILE *out)
 			fprintf(out, "%-34s %9s\n", titles[i],
 				number_text(count, a, sizeof(a)));
 	}
+	if (sl_report_mean(report, all, sl_report_count, SL_FIGURE_MOVED) > 0)
+		fprintf(out, "%-34s %9.2f\n", "tasks moved per hour",
+			sl_report_mean(report, all, sl_report_whole, SL_WHOLE_MOVES));
 	fprintf(out, "%-34s %9s\n", "jobs waiting, over time",
 		number_text(
 			sl_report_mean(report, all, sl_report_whole, SL_WHOLE_WAITING), a,

@@ -5,6 +5,7 @@
 #include "cli/simulate/mix.h"
 
 #include "base/clock.h"
+#include "policy/cluster.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -13,6 +14,8 @@
 
 /* Arrivals between two reports of progress. */
 #define PROGRESS_EVERY 256
+/* Between two arrivals, for what may be moved per hour. */
+#define ARRIVE_EVERY (60 * SL_S)
 
 void sl_simulate_permute(uint32_t *numbers, uint32_t count, uint64_t *random)
 {
@@ -105,6 +108,13 @@ struct run {
 	struct sl_gauge gauge; /* of the whole trace, for the curve only */
 	uint64_t arrived_milli, used_milli;
 	uint32_t events[SL_SIMULATE_PCT_MOST + 1];
+	/* With moves, else NULL. */
+	struct sl_cluster *cluster;
+	struct sl_cluster_action *open; /* of the last cycle: BIND and STOP */
+	struct sl_place *place;         /* by arrival */
+	uint32_t opens;
+	uint64_t moved;
+	sl_ns now;
 };
 
 static void start(struct run *run, const struct sl_trace *trace,
@@ -151,6 +161,126 @@ static bool arrive(struct run *run, const struct sl_need *need, bool learn)
 	return true;
 }
 
+/* --- With moves. --- */
+
+static void keep_action(void *context, const struct sl_cluster_action *action)
+{
+	struct run *run = context;
+
+	if (action->type == SL_CLUSTER_ACTION_BIND ||
+		action->type == SL_CLUSTER_ACTION_STOP)
+		run->open[run->opens++] = *action;
+}
+
+static void send(struct run *run, struct sl_cluster_event event)
+{
+	sl_cluster_step(run->cluster, run->now, &event, keep_action, run);
+}
+
+static void start_machine(struct run *run, uint32_t arrivals, uint32_t moves,
+	enum sl_placement_policy policy)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_CONFIG};
+
+	run->cluster = sl_cluster_new(run->arena, run->trace->node_count, 1);
+	/* A task has one action in a cycle. */
+	run->open = sl_arena_take(run->arena, arrivals * sizeof(run->open[0]));
+	run->place = sl_arena_take(run->arena, arrivals * sizeof(run->place[0]));
+	event.config.placement = policy;
+	event.config.move_most = moves;
+	send(run, event);
+	event = (struct sl_cluster_event){.type = SL_CLUSTER_EVENT_PROJECT_PUT};
+	event.project_put.project = 1;
+	for (int r = 0; r < SL_RESOURCES; r++)
+		event.project_put.rules.quota.of[r] =
+			event.project_put.rules.limit.of[r] = SL_QUOTA_ALL;
+	send(run, event);
+	for (uint32_t i = 0; i < run->trace->node_count; i++) {
+		const struct sl_fit_node *node = &run->nodes[i];
+
+		event = (struct sl_cluster_event){.type = SL_CLUSTER_EVENT_NODE_PUT};
+		event.node_put.node = i + 1;
+		event.node_put.cpu_milli = node->cpu_milli;
+		event.node_put.memory_mib = node->memory_mib;
+		event.node_put.gpus = node->gpus;
+		event.node_put.gpu_mib = node->gpu_mib;
+		event.node_put.model = node->model;
+		send(run, event);
+	}
+}
+
+/* A task takes its place (1) or leaves it (-1). */
+static void change_place(
+	struct run *run, const struct sl_need *need, uint32_t i, int sign)
+{
+	struct sl_place place = run->place[i];
+	int64_t milli = (int64_t)place.milli * __builtin_popcount(place.gpu_mask);
+
+	if (sign > 0)
+		sl_fit_take(&run->nodes[place.node], need, place);
+	else
+		sl_fit_give(&run->nodes[place.node], need, place, false);
+	run->used_milli = (uint64_t)((int64_t)run->used_milli + sign * milli);
+	sl_gauge_node(&run->gauge, place.node, &run->nodes[place.node]);
+}
+
+/* Bound tasks run, moved ones are away. */
+static void carry_out(struct run *run, const struct sl_arrivals *arrivals)
+{
+	uint32_t opens = run->opens;
+
+	for (uint32_t k = 0; k < opens; k++) {
+		const struct sl_cluster_action *open = &run->open[k];
+		struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_TASK_RUNS};
+		uint32_t i = (uint32_t)open->bind.job - 1;
+		const struct sl_need *need = &run->trace->jobs[arrivals->jobs[i]].need;
+
+		event.task_runs.job = open->bind.job;
+		if (open->type == SL_CLUSTER_ACTION_STOP) {
+			change_place(run, need, i, -1);
+			run->moved++;
+			event = (struct sl_cluster_event){
+				.type = SL_CLUSTER_EVENT_TASK_ENDED};
+			event.task_ended.job = open->stop.job;
+			event.task_ended.again = 1;
+		} else {
+			run->place[i] = (struct sl_place){(uint32_t)open->bind.node - 1,
+				open->bind.gpu_mask, open->bind.milli};
+			change_place(run, need, i, 1);
+		}
+		send(run, event);
+	}
+	run->opens = 0;
+}
+
+/* True if arrival i was placed. */
+static bool arrive_moving(struct run *run, const struct sl_arrivals *arrivals, uint32_t i)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_ADD};
+
+	run->now += ARRIVE_EVERY;
+	event.job_add.job = i + 1;
+	event.job_add.project = 1;
+	event.job_add.flags = SL_JOB_PARKS | SL_JOB_MOVES;
+	event.job_add.tasks = event.job_add.least = 1;
+	event.job_add.need = run->trace->jobs[arrivals->jobs[i]].need;
+	send(run, event);
+	event = (struct sl_cluster_event){.type = SL_CLUSTER_EVENT_CYCLE};
+	event.cycle.which = SL_CYCLE_ALLOCATE | SL_CYCLE_CONSOLIDATE;
+	do {
+		carry_out(run, arrivals);
+		send(run, event);
+	} while (run->opens);
+	if (sl_cluster_job(run->cluster, i + 1).in[SL_TASK_RUNNING])
+		return true;
+	event = (struct sl_cluster_event){.type = SL_CLUSTER_EVENT_JOB_REMOVE};
+	event.job_remove.job = i + 1;
+	send(run, event);
+	return false;
+}
+
+/* --- The curve. --- */
+
 static void note(struct run *run, uint32_t until_pct, struct sl_simulate_curve *curve)
 {
 	double all = (double)run->trace->capacity_milli;
@@ -182,17 +312,21 @@ void sl_simulate_run(const struct sl_trace *trace, const struct sl_arrivals *arr
 
 	memset(curve, 0, sizeof(*curve));
 	start(&run, trace, arrivals, ask);
+	if (ask->moves)
+		start_machine(&run, arrivals->count, ask->moves, ask->policy);
 	begun = cpu_now();
 	for (uint32_t i = 0; i < arrivals->count; i++) {
 		const struct sl_need *need = &trace->jobs[arrivals->jobs[i]].need;
 
-		curve->placed += arrive(&run, need, ask->learn_only);
+		curve->placed += run.cluster ? arrive_moving(&run, arrivals, i)
+					     : arrive(&run, need, ask->learn_only);
 		curve->arrived++;
 		run.arrived_milli += sl_trace_milli(need);
 		note(&run, ask->until_pct, curve);
 		if (ask->progress && i % PROGRESS_EVERY == 0)
 			ask->progress(ask->context, i, arrivals->count);
 	}
+	curve->moved = run.moved;
 	curve->seconds = (double)(cpu_now() - begun) / 1e9;
 	for (uint32_t pct = 0; pct <= SL_SIMULATE_PCT_MOST; pct++) {
 		curve->used_pct[pct] /= run.events[pct];

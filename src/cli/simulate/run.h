@@ -1,9 +1,10 @@
 /*
  * run - jobs arrive one by one and are placed: the published protocol
  *
- * No departures, no retries; a job that fits nowhere is dropped. After each arrival: arrived = all
- * GPU thousandths asked for so far, used = those of placed jobs, both as fractions of the cluster.
- * The figure at c % is the mean of used over the arrivals at which arrived, rounded, is c.
+ * No departures, no retries; a job that fits nowhere, even if others move, is dropped. After each
+ * arrival: arrived = all GPU thousandths asked for so far, used = those of placed jobs, both as
+ * fractions of the cluster. The figure at c % is the mean of used over the arrivals at which
+ * arrived, rounded, is c.
  */
 #ifndef SL_CLI_SIMULATE_RUN_H
 #define SL_CLI_SIMULATE_RUN_H
@@ -17,7 +18,7 @@
 struct sl_simulate_curve {
 	double used_pct[SL_SIMULATE_PCT_MOST + 1];
 	double fragments_pct[SL_SIMULATE_PCT_MOST + 1]; /* of the cluster */
-	uint64_t arrived, placed;
+	uint64_t arrived, placed, moved;
 	double seconds; /* of placing */
 };
 
@@ -25,6 +26,10 @@ struct sl_simulate_ask {
 	enum sl_placement_policy policy;
 	uint32_t until_pct;
 	bool learn_only; /* typical jobs are learnt from arrivals only */
+	/* Tasks that may be moved per hour to other GPUs of their nodes, for a job that fits
+	 * nowhere; a job arrives each minute. 0: none. Otherwise the cluster machine decides, and
+	 * learns from arrivals only. */
+	uint32_t moves;
 	/* done: of all arrivals; may be NULL. */
 	void (*progress)(void *context, uint32_t done, uint32_t all);
 	void *context;

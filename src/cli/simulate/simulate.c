@@ -49,6 +49,8 @@ const struct sl_option sl_verb_simulate_options[] = {
 		"Another mix made of these jobs; list: print their names."),
 	SL_OPT(struct sl_simulate_settings, learn, STRING, "trace|arrivals", 0, 0,
 		"Typical jobs are known in advance (trace) or learnt from arrivals."),
+	SL_OPT(struct sl_simulate_settings, moves, INTEGER, "N", 0, 1000000,
+		"Tasks that may move to other GPUs of their node per hour (0)."),
 	SL_OPT_AS("swap-cost", struct sl_simulate_settings, swap_cost, DURATION, "TIME",
 		0, DAY_MS,
 		"Time to park a task, or to resume it, unless the jobs say (10s)."),
@@ -152,7 +154,7 @@ static bool read_settings(struct simulation *m, struct sl_error *err)
 	}
 	s->arrivals = s->arrivals ? s->arrivals : "shuffled";
 	s->until = s->until ? s->until : "130%";
-	s->learn = s->learn ? s->learn : "trace";
+	s->learn = s->learn ? s->learn : s->moves ? "arrivals" : "trace";
 	s->seeds = s->seeds ? s->seeds : 10;
 	s->first_seed = s->first_seed < 0 ? 1 : s->first_seed;
 	if (strcmp(s->learn, "trace") != 0 && strcmp(s->learn, "arrivals") != 0) {
@@ -160,6 +162,15 @@ static bool read_settings(struct simulation *m, struct sl_error *err)
 		return false;
 	}
 	m->ask.learn_only = !strcmp(s->learn, "arrivals");
+	if (s->moves && !m->ask.learn_only) {
+		sl_error_set(err,
+			"--learn %s: with --moves the policy learns from arrivals, as "
+			"the "
+			"daemon's does; leave it out",
+			s->learn);
+		return false;
+	}
+	m->ask.moves = (uint32_t)s->moves;
 	return without_projects(s, err) &&
 	       sl_simulate_read_policy(s->policy, &m->ask.policy, err) &&
 	       read_until(s->until, &m->ask.until_pct, err);

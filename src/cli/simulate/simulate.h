@@ -13,7 +13,7 @@
 struct sl_simulate_settings {
 	const char *nodes, *jobs, *projects, *policy, *arrivals, *until, *mix, *learn;
 	const char *output, *plot, *on_reclaim;
-	int64_t seeds, first_seed;
+	int64_t seeds, first_seed, moves;
 	sl_ns swap_cost, resume_wait, failures, repair, cycle;
 	bool json;
 };

@@ -192,6 +192,14 @@ static void give_up(struct sl_world *w, uint32_t number, uint32_t t)
 	sl_world_send(w, event);
 }
 
+/* Its tasks are parked on the way to other GPUs. */
+static bool loses_nothing(const struct sl_world *w, uint32_t number)
+{
+	struct sl_cluster_job_view view = sl_cluster_job(w->cluster, number + 1);
+
+	return view.flags & SL_JOB_PARKS && view.flags & SL_JOB_MOVES;
+}
+
 static void on_stop(struct sl_world *w, const struct sl_cluster_action *action)
 {
 	uint32_t number = (uint32_t)action->stop.job - 1, t = action->stop.task;
@@ -210,7 +218,8 @@ static void on_stop(struct sl_world *w, const struct sl_cluster_action *action)
 	if (task->state == SL_WORLD_RUNS)
 		sl_world_change_runs(w, number, -1);
 	task->state = SL_WORLD_STOPPING;
-	task->parks = how == SL_STOP_PARK;
+	task->parks =
+		how == SL_STOP_PARK || (how == SL_STOP_MOVE && loses_nothing(w, number));
 	task->turn++;
 	if (!task->parks)
 		sl_world_lose_work(w, number, task->place);

@@ -57,6 +57,9 @@ double sl_report_whole(const struct sl_figures *figures, uint32_t all, int what)
 	case SL_WHOLE_ALLOCATED: return most > 0 ? 100 * sum->used / most : 0;
 	case SL_WHOLE_FRAGMENTS: return most > 0 ? 100 * sum->fragments / most : 0;
 	case SL_WHOLE_WAITING: return s > 0 ? sum->waiting / s : 0;
+	case SL_WHOLE_MOVES:
+		return s > 0 ? HOUR * sl_report_count(figures, all, SL_FIGURE_MOVED) / s
+			     : 0;
 	case SL_WHOLE_JAIN: return sl_figures_jain(figures);
 	case SL_REPORT_WHOLES: break;
 	}

@@ -38,6 +38,7 @@ enum sl_report_value {
 	SL_WHOLE(ALLOCATED, allocated_pct) /* means over time, of all GPUs */ \
 	SL_WHOLE(FRAGMENTS, fragments_pct)                                    \
 	SL_WHOLE(WAITING, waiting_jobs)                                       \
+	SL_WHOLE(MOVES, moved_per_h)                                          \
 	SL_WHOLE(JAIN, jain)
 
 enum sl_report_whole {

@@ -109,6 +109,7 @@ static bool read_settings(struct whatif *m, struct sl_error *err)
 	m->ask.repair = s->repair ? s->repair : DEFAULT_REPAIR;
 	m->ask.resume_wait = s->resume_wait;
 	m->ask.cycle = s->cycle;
+	m->ask.moves = (uint32_t)s->moves;
 	m->runs = s->seeds                         ? (uint32_t)s->seeds
 		  : m->ask.shuffled || s->failures ? DEFAULT_SEEDS
 						   : 1;

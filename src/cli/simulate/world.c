@@ -37,6 +37,10 @@ static void arrive(struct sl_world *w, uint32_t number)
 	event.job_add.project = work->project + 1;
 	event.job_add.priority = work->priority;
 	event.job_add.flags = work->flags;
+	if (w->ask->moves && !(work->flags & SL_JOB_PREEMPTIBLE))
+		event.job_add.flags |= SL_JOB_PARKS;
+	if (w->ask->moves)
+		event.job_add.flags |= SL_JOB_MOVES;
 	if (w->ask->resume_wait && work->flags & SL_JOB_PARKS) {
 		event.job_add.flags |= SL_JOB_GIVES_UP;
 		event.job_add.resume_wait = w->ask->resume_wait;
@@ -359,6 +363,7 @@ static void begin(struct sl_world *w, struct sl_arena *arena)
 	begin_figures(w, arena);
 	w->cluster = sl_cluster_new(w->arena, trace->node_count, projects);
 	event.config.placement = w->ask->policy;
+	event.config.move_most = w->ask->moves;
 	sl_world_send(w, event);
 	put_projects(w);
 	for (uint32_t i = 0; i < trace->node_count; i++)

@@ -4,7 +4,8 @@
  * The machine of policy/cluster.h decides; the world models the effect, in simplified form:
  *  - A bound task runs at once; a parked one after its swap cost.
  *  - Parking takes the swap cost, during which the task keeps its GPUs. Its work is kept.
- *  - Terminating and moving take no time. Both end the process, which begins anew.
+ *  - Terminating takes no time, nor does moving to another node. Both end the process, which begins
+ *    anew. A move within a node (`moves`) is a park and a return.
  *  - A job works while `least` of its tasks run, faster the more of its gang run. It ends when
  *    `duration` times its tasks are done. If it falls below `least` other than by parking, its
  *    work is lost.
@@ -34,6 +35,9 @@ struct sl_world_ask {
 	/* Virtual time from the first arrival; 0: until nothing more can happen, or
 	 * SL_WORLD_TIME_MOST. */
 	sl_ns until;
+	/* Tasks that may be moved per hour to other GPUs of their nodes, of jobs that park or that
+	 * cannot be preempted; 0: none, and parked tasks return to their GPUs alone. */
+	uint32_t moves;
 	sl_ns cycle; /* shortest time between two cycles; 0: at every event */
 	/* Jobs parked for this long are given up and begin again anywhere; 0: never. */
 	sl_ns resume_wait;

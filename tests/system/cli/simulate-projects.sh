@@ -129,6 +129,25 @@ jobs=$work/users.csv expect 'default' 0 '^default  *0  *1  *1 ' simulate
 sed 's/blue,ann/blue,carl/' "$work/users.csv" >"$work/stranger.csv"
 jobs=$work/stranger.csv expect 'a stranger' 64 "stranger.csv line 3: project blue is not for user 'carl'; add the user" simulate
 
+# --- Moves: two halves on two GPUs, and for-good wants a whole one at 10 s. One half leaves until 15 s and is back 5 s later.
+cat >"$work/moves.csv" <<'END'
+name,project,priority,cpu_milli,memory_mib,num_gpu,gpu_milli,creation_time,duration,swap_cost
+a,red,100,1000,1024,1,500,0,100,5
+b,red,100,1000,1024,1,500,0,100,5
+c,blue,100,1000,1024,2,1000,0,100,5
+d,red,100,1000,1024,1,1000,10,20,5
+END
+jobs=$work/moves.csv run simulate --policy spread --moves 1 --json
+jobs=$work/jobs.csv case=moves
+is moved 1.0
+is wait_p95_s 5.0
+is span_s 110.0
+is redone_gpu_h 0.0
+jobs=$work/moves.csv run simulate --policy spread --json
+jobs=$work/jobs.csv case='no moves'
+is moved 0.0
+is wait_p95_s 90.0
+
 # --- Pools, and jobs that fit nowhere.
 sed 's/users:.*/pools: [small]/' "$lab" >"$work/pools.yaml"
 expect 'pools' 0 'line 6: one task wants 1 GPU, but no node that it may use' simulate --projects "$work/pools.yaml"

@@ -46,6 +46,19 @@ expect 'help' 0 'pack|spread|bestfit|fgd' "$sluice" simulate --help
 expect 'mixes' 0 '^share40  *two fifths are$' "$sluice" simulate --mix list
 expect 'mix' 0 ' of the mix multi20$' simulate --mix multi20 --seeds 1
 
+# --- Moves: `half` leaves one of its GPUs to `half`, for `whole`.
+printf 'sn,cpu_milli,memory_mib,gpu\na,16000,65536,2\n' >"$work/one.csv"
+printf '%s\n' cpu_milli,memory_mib,num_gpu,gpu_milli,creation_time \
+	1000,1024,1,500,1 1000,1024,1,500,2 1000,1024,1,1000,3 >"$work/halves.csv"
+for moves in 0 6; do
+	nodes=$work/one.csv jobs=$work/halves.csv expect "moves $moves" 0 '^policy spread' \
+		simulate --arrivals trace --policy spread --moves $moves
+	same "moves $moves: allocated" "$(sed -n 's/^GPUs.* //p' "$work/out")" "$((moves ? 100 : 50)).00%"
+	same "moves $moves: moved" "$(sed -n 's/^tasks moved  *\([0-9.]*\)$/\1/p' "$work/out")" "$([ $moves = 0 ] || echo 1.0)"
+done
+nodes=$work/nodes.csv jobs=$work/jobs.csv
+expect 'moves: learn' 64 'learns from arrivals, as the daemon' simulate --moves 6 --learn trace
+
 # --- An order from a file: the second `two` finds no two V100 left, the third none either.
 printf 'seed,kind,indices\n5,nodes,2 1 0\n5,pods,2 2 2 3\n9,pods,1\n' >"$work/orders.csv"
 expect 'orders' 0 '^policy bestfit, arrivals .*orders.csv, mean of 1 run$' \

@@ -219,6 +219,52 @@ static void counts_what_is_placed(void **state)
 	sl_trace_fini(&trace);
 }
 
+/* Two nodes of 2 GPUs, and half of each GPU in use. Each of two whole GPUs needs a move. */
+static void tasks_move_together(void **state)
+{
+	static const struct {
+		const char *name;
+		uint32_t moves;
+		uint64_t placed, moved;
+		double used;
+	} cases[] = {
+		{"none may move", 0, 4, 0, 50},
+		{"one may move", 1, 5, 1, 75},
+		{"as many as are needed", 10, 6, 2, 100},
+	};
+	static struct sl_simulate_curve curve;
+	struct sl_arrivals order = {0};
+	struct sl_trace trace = {.node_count = 2, .job_count = 6};
+
+	trace.nodes = calloc(2, sizeof(*trace.nodes));
+	trace.jobs = calloc(6, sizeof(*trace.jobs));
+	assert_non_null(trace.nodes);
+	assert_non_null(trace.jobs);
+	trace.capacity_milli = 4 * WHOLE;
+	for (uint32_t i = 0; i < 2; i++)
+		sl_fit_node_init(&trace.nodes[i], 64000, 65536, 2, 0, 0, 0);
+	for (uint32_t i = 0; i < 6; i++) {
+		trace.jobs[i].need = (struct sl_need){1000, 1024, 1, 500, 0, 0, 0};
+		trace.jobs[i].created = i;
+		if (i >= 4)
+			trace.jobs[i].need.gpu_milli = WHOLE;
+	}
+	assert_true(sl_simulate_in_order(&trace, &order));
+	for (size_t i = 0; i < SL_ARRAY_LEN(cases); i++) {
+		struct sl_simulate_ask ask = {.policy = SL_PLACE_SPREAD,
+			.until_pct = 100,
+			.moves = cases[i].moves};
+
+		sl_simulate_run(&trace, &order, &ask, &curve);
+		assert_row_u64(cases[i].name, curve.arrived, 6);
+		assert_row_u64(cases[i].name, curve.placed, cases[i].placed);
+		assert_row_u64(cases[i].name, curve.moved, cases[i].moved);
+		assert_true(curve.used_pct[100] == cases[i].used);
+	}
+	free(order.jobs);
+	sl_trace_fini(&trace);
+}
+
 /* 120 nodes with 708 GPUs of three models, and as much demand in 1200 jobs. */
 static void make_models(struct sl_trace *trace)
 {
@@ -323,6 +369,7 @@ int main(void)
 		cmocka_unit_test(draws_mixes_by_the_seed),
 		cmocka_unit_test(constrained_jobs_find_their_models),
 		cmocka_unit_test(counts_what_is_placed),
+		cmocka_unit_test(tasks_move_together),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

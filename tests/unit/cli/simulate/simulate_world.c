@@ -243,9 +243,11 @@ static const struct {
 		{.policy = SL_PLACE_BESTFIT,
 			.failures = 5000 * SL_S,
 			.repair = 300 * SL_S}},
+	{"moves", true, {.policy = SL_PLACE_SPREAD, .moves = 20}},
 	{"all of it", false,
 		{.policy = SL_PLACE_PACK,
 			.shuffled = true,
+			.moves = 20,
 			.resume_wait = 60 * SL_S,
 			.failures = 3000 * SL_S,
 			.repair = 600 * SL_S}},
@@ -315,6 +317,39 @@ static void parking_costs(void **state)
 	sl_arena_free(arena);
 }
 
+/* So does each move. No job gives way, because all are guaranteed their GPUs. */
+static void moves_cost(void **state)
+{
+	struct sl_world_ask ask = {.policy = SL_PLACE_SPREAD, .moves = 1000};
+	struct sl_arena *arena = sl_arena_new();
+	struct sl_world_refusal refusal;
+	const struct sl_figures_project *all;
+	struct sl_figures f;
+	struct case_ c;
+	double over;
+
+	make_case(&c, 3, false);
+	c.work.projects.rows[2].quota.of[SL_RES_GPU] = 16 * WHOLE;
+	for (uint32_t i = 0; i < JOBS; i++) {
+		c.trace.work_jobs[i].flags = 0;
+		c.trace.work_jobs[i].project = 2;
+		c.trace.work_jobs[i].swap_cost = 7 * SL_S;
+	}
+	assert_true(sl_world_run(&c.trace, &ask, arena, &f, &refusal));
+	all = &f.of[f.projects];
+	over = all->sum.used - asked_for(&c);
+	assert_true(all->count[SL_FIGURE_MOVED] > 0);
+	assert_int_equal(all->count[SL_FIGURE_PARKED], 0);
+	assert_int_equal(all->count[SL_FIGURE_ENDED], JOBS);
+	assert_true(all->redone == 0);
+	/* Tasks that move have half of a GPU, for 14 s. */
+	if (fabs(over - 7.0 * WHOLE * (double)all->count[SL_FIGURE_MOVED]) > 1e-3 * over)
+		fail_msg("%.3f GPU-seconds for %" PRIu64 " moves", over / WHOLE,
+			all->count[SL_FIGURE_MOVED]);
+	free_case(&c);
+	sl_arena_free(arena);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -324,6 +359,7 @@ int main(void)
 		cmocka_unit_test(jain_as_published),
 		cmocka_unit_test(nothing_is_lost),
 		cmocka_unit_test(parking_costs),
+		cmocka_unit_test(moves_cost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
