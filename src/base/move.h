@@ -45,8 +45,9 @@ enum sl_move_outcome {
 	/* It runs on its GPUs; for an AWAY: as before. A process without CUDA counts so, too. */
 	SL_MOVE_REFUSED,
 	/* It lives but does not run, or that is not known: order BACK again. After a BACK that
-	 * failed, or an AWAY whose failure could not be undone. A BACK with pairs that failed at
-	 * RESTORE changed nothing: the next may name other pairs, or none. */
+	 * failed, or an AWAY whose failure could not be undone. If a BACK failed at RESTORE, and
+	 * not with ILLEGAL_STATE, it changed nothing: the next may name other pairs, or none. Else
+	 * an earlier RESTORE may still be under way. */
 	SL_MOVE_AWAY_STILL,
 	SL_MOVE_BROKEN, /* CUDA of the process is dead for good */
 	SL_MOVE_GONE,   /* there is no such process (any more) */

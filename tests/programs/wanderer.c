@@ -3,10 +3,10 @@
  *
  * For tests that take it to other GPUs meanwhile. For each line on stdin it uses everything:
  * memory, an array, a pool's memory, a stream, a captured graph, a kernel, and memory that it asks
- * for anew. It writes a line for each device: "right", and under which names the driver and NVML have
- * the device. Work is under way in its streams when it waits for the next line. At the line "child"
- * a child of it, started with the same environment, does the same once; at the end of stdin it
- * ends.
+ * for anew. It writes a line for each device: "right", and under which names the driver and NVML
+ * have the device. Work is under way in its streams when it waits for the next line. At the line
+ * "child" a child of it, started with the same environment, does the same once; at the end of stdin
+ * it ends.
  */
 #include "base/nvml_abi.h"
 #include "prog.h"

@@ -643,6 +643,51 @@ static void body_moves(void)
 	fake_stop();
 }
 
+struct reader {
+	struct sl_gpu *gpu;
+	unsigned int reads;
+	int stop;
+};
+
+/* All bytes of a UUID are the same here. */
+static void *read_names(void *arg)
+{
+	struct reader *reader = arg;
+	uint8_t uuid[16];
+
+	while (!__atomic_load_n(&reader->stop, __ATOMIC_ACQUIRE)) {
+		sl_session_uuid(reader->gpu, SL_GPU_NOW, uuid);
+		for (int i = 1; i < 16; i++)
+			CHECK_EQ(uuid[i], uuid[0]);
+		CHECK(sl_device_gpu(0) == reader->gpu);
+		__atomic_fetch_add(&reader->reads, 1, __ATOMIC_RELEASE);
+	}
+	return NULL;
+}
+
+/* A thread that asks meanwhile sees the name from before or from after a move. */
+static void body_moves_while_read(void)
+{
+	struct reader reader = {.stop = 0};
+	pthread_t thread;
+
+	start();
+	reader.gpu = sl_device_gpu(0);
+	CHECK_EQ(pthread_create(&thread, NULL, read_names, &reader), 0);
+	for (unsigned int i = 1; i <= 300; i++) {
+		fake_lock();
+		fake.moved_by = i % 3;
+		fake_unlock();
+		fake_send_gpu();
+		wait_until_at((int)(i % 3));
+	}
+	while (__atomic_load_n(&reader.reads, __ATOMIC_ACQUIRE) < 100)
+		usleep(100);
+	__atomic_store_n(&reader.stop, 1, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+	fake_stop();
+}
+
 static const char *visible_in_driver;
 
 static CUresult init_and_read(unsigned int flags)
@@ -743,6 +788,7 @@ static void body_starts_after_a_move(void)
 	X(daemon_stalls)             \
 	X(chunk)                     \
 	X(moves)                     \
+	X(moves_while_read)          \
 	X(starts_where_it_began)     \
 	X(starts_after_a_move)
 TESTS(TEST)
