@@ -58,6 +58,8 @@
 	X(release_us, "release-us", 0, 0, 1000000, "Time added to each handle's end.") \
 	X(queue_ops, "queue", 1024, 1, 1000000,                                        \
 		"Operations a stream holds before calls block.")                       \
+	X(engine_us, "engine-us", 0, 0, 1000000,                                       \
+		"Slice of the programs' kernels on a GPU's engine; 0: side by side.")  \
 	X(deny_mib, "deny-mib", 0, 0, SL_GIB,                                          \
 		"Memory that counts as free and yet cannot be had, in MiB.")           \
 	X(cuda_version, "cuda", SL_SOFTGPU_CUDA_PRESET, 12000, 13050,                  \

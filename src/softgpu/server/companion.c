@@ -14,6 +14,7 @@
 
 #include "base/cuda_types.h"
 #include "softgpu/link/proto.h"
+#include "softgpu/server/engine.h"
 #include "softgpu/ptx/ptx.h"
 
 #include <dlfcn.h>
@@ -54,6 +55,8 @@ struct module {
 
 static struct companion {
 	int memfd[SL_SOFTGPU_GPUS_MAX];
+	uint32_t device;
+	sl_ns engine; /* its slice; 0: none */
 	/* Written by the first thread before the client learns of a module; then only read. */
 	struct module module[MODULES_MAX];
 } c;
@@ -129,8 +132,10 @@ static void run_blocks(const struct sl_kernel_entry *k, const struct sl_cp_launc
 	for (ctx->block[2] = 0; ctx->block[2] < l->grid[2]; ctx->block[2]++)
 		for (ctx->block[1] = 0; ctx->block[1] < l->grid[1]; ctx->block[1]++)
 			for (ctx->block[0] = 0; ctx->block[0] < l->grid[0];
-				ctx->block[0]++)
+				ctx->block[0]++) {
 				k->run(ctx, params);
+				sl_engine_pass();
+			}
 }
 
 /* Runs the blocks; the number of the signal that ended them, or 0. */
@@ -175,7 +180,9 @@ static int launch(const struct sl_cp_launch *l)
 	memcpy(ctx.block_dim, l->block, sizeof(ctx.block_dim));
 	memcpy(ctx.grid_dim, l->grid, sizeof(ctx.grid_dim));
 	if (block_memory(m->kernels[l->kernel], l, &ctx, &shared)) {
+		sl_engine_enter();
 		signal = run_guarded(m->kernels[l->kernel], l, &ctx);
+		sl_engine_leave();
 		result = signal ? result_of(signal) : CUDA_SUCCESS;
 	}
 	free(shared);
@@ -432,6 +439,7 @@ static int serve_request(struct sl_cp_request *q, const struct sl_sg_extent *ext
 				close(c.memfd[i]);
 			c.memfd[i] = sl_steal_fd(&fds[i]);
 		}
+		sl_engine_init(c.memfd[c.device], c.engine);
 		return CUDA_SUCCESS;
 	case SL_CP_MAP: return map_device(q, extent);
 	case SL_CP_MAP_FD: return map_fd(q, fds[0]);
@@ -478,7 +486,7 @@ static bool serve_once(int socket)
 	return sl_sg_send(socket, &out, sizeof(out), NULL, 0, NULL, 0) == 0;
 }
 
-int sl_companion_serve(int socket)
+int sl_companion_serve(int socket, uint32_t device, sl_ns engine)
 {
 	struct pollfd watch[2] = {
 		{.fd = socket, .events = POLLIN}, {.fd = -1, .events = POLLIN}};
@@ -491,6 +499,8 @@ int sl_companion_serve(int socket)
 	setrlimit(RLIMIT_CORE, &no_core);
 	catch_faults();
 	memset(c.memfd, -1, sizeof(c.memfd));
+	c.device = device < SL_SOFTGPU_GPUS_MAX ? device : 0;
+	c.engine = engine;
 	/* The socket alone does not suffice: a forked child of the client may keep it open. */
 	if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0)
 		watch[1].fd = (int)syscall(SYS_pidfd_open, peer.pid, 0);

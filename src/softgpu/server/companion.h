@@ -4,12 +4,12 @@
 #ifndef SL_SOFTGPU_SERVER_COMPANION_H
 #define SL_SOFTGPU_SERVER_COMPANION_H
 
-#include "base/sl.h"
+#include "base/clock.h"
 
 /*
  * Serves the client at the other end of `socket` (base: softgpu/link/proto.h) until it is gone,
- * whatever kernels still run. Returns the exit status.
+ * whatever kernels still run. engine: the time slice of engine.h. Returns the exit status.
  */
-SL_MUST_CHECK int sl_companion_serve(int socket);
+SL_MUST_CHECK int sl_companion_serve(int socket, uint32_t device, sl_ns engine);
 
 #endif

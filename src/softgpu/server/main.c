@@ -4,7 +4,7 @@
  * sluice-softgpu serve SOCKET KEEP_FD READY_FD KEY=VALUE...
  *	keys are those of SL_SOFTGPU_SETTINGS, faults and models; a byte on READY_FD reports
  *	that it serves.
- * sluice-softgpu companion
+ * sluice-softgpu companion DEVICE SLICE_US
  *	with the client's socket as descriptor 3.
  *
  * Started by box.c and by the server; not meant for people.
@@ -78,8 +78,9 @@ int main(int argc, char **argv)
 {
 	if (argc > 1 && !strcmp(argv[1], "serve"))
 		return serve(argc - 1, argv + 1);
-	if (argc == 2 && !strcmp(argv[1], "companion"))
-		return sl_companion_serve(3);
+	if (argc == 4 && !strcmp(argv[1], "companion"))
+		return sl_companion_serve(3, (uint32_t)strtoul(argv[2], NULL, 10),
+			strtoull(argv[3], NULL, 10) * SL_US);
 	fprintf(stderr, "sluice-softgpu is started by sluice softgpu\n");
 	return 2;
 }

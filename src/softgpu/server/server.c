@@ -15,6 +15,7 @@
 #include "base/cuda_types.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <fcntl.h>
 #include <libgen.h>
 #include <signal.h>
@@ -289,11 +290,14 @@ static void companion_gone(struct companion *o)
 static int do_companion(
 	struct client *c, uint32_t device, int fd, struct sl_sg_reply *reply)
 {
-	char *const argv[] = {"sluice-softgpu", "companion", NULL};
+	char number[16], engine[24];
+	char *const argv[] = {"sluice-softgpu", "companion", number, engine, NULL};
 	posix_spawn_file_actions_t actions;
 	pid_t pid;
 	int r = EBADF;
 
+	(void)snprintf(number, sizeof(number), "%u", device);
+	(void)snprintf(engine, sizeof(engine), "%" PRIu64, s->ledger.config.engine_us);
 	if (fd >= 0 && posix_spawn_file_actions_init(&actions) == 0) {
 		posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDWR, 0);
 		posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_RDWR, 0);
