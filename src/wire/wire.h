@@ -124,6 +124,15 @@ enum sl_wire_condition {
 	SL_WIRE_CONDITIONS
 };
 
+/* As enum sl_compute_order of the policy. */
+enum sl_wire_meter {
+	SL_WIRE_METER_OFF = 0,
+	SL_WIRE_METER_SHUT,
+	SL_WIRE_METER_SLICE,
+	SL_WIRE_METER_OPEN,
+	SL_WIRE_METERS
+};
+
 /* Result of an IPC_OFFER or IPC_OPEN. */
 enum sl_wire_ipc_reason {
 	SL_IPC_OK = 0,

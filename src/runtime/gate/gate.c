@@ -31,6 +31,7 @@ uint32_t sl_gate_word = SL_GATE_FENCED;
 void (*sl_gate_on_attach)(void);
 void (*sl_gate_on_park)(void);
 void (*sl_gate_on_entry)(void);
+bool (*sl_gate_on_metered)(void);
 
 /* A parked thread reports that repeatedly; a thread that left by a jump out of a signal handler
  * cannot. */
@@ -198,14 +199,24 @@ static void tell_entry(uint32_t word)
 		sl_gate_on_entry();
 }
 
-/* Sequentially consistent on both sides, so correct without membarrier, too. */
+/* The word as a thread finds it that has just stored its depth. Sequentially consistent on both
+ * sides, so correct without membarrier, too. */
+static uint32_t meet_word(void)
+{
+	uint32_t word = __atomic_load_n(&sl_gate_word, __ATOMIC_SEQ_CST);
+
+	while (word < SL_GATE_CLOSER && word & SL_GATE_METERED && !sl_gate_on_metered())
+		word = __atomic_load_n(&sl_gate_word, __ATOMIC_SEQ_CST);
+	return word;
+}
+
 void sl_gate_enter_slowly(struct sl_gate_thread *self)
 {
 	uint32_t word;
 
 	for (;;) {
 		__atomic_store_n(&self->depth, 1, __ATOMIC_SEQ_CST);
-		word = __atomic_load_n(&sl_gate_word, __ATOMIC_SEQ_CST);
+		word = meet_word();
 		if (word < SL_GATE_CLOSER)
 			break;
 		park(self, word);
@@ -225,7 +236,7 @@ bool sl_gate_try(struct sl_gate_thread *self)
 	}
 	self->stack = sl_gate_stack();
 	__atomic_store_n(&self->depth, 1, __ATOMIC_SEQ_CST);
-	word = __atomic_load_n(&sl_gate_word, __ATOMIC_SEQ_CST);
+	word = meet_word();
 	if (word >= SL_GATE_CLOSER) {
 		__atomic_store_n(&self->depth, 0, __ATOMIC_RELEASE);
 		tell_parked(self, sl_clock_now());

@@ -35,12 +35,13 @@ struct sl_gate_thread {
 			  * wait */
 } __attribute__((aligned(64)));
 
-/* The word: three bits, and above them the number of closers. 0 is the fast path. */
+/* The word: four bits, and above them the number of closers. 0 is the fast path. */
 #define SL_GATE_FENCED 1u
 #define SL_GATE_LISTENS \
 	2u /* the next thread that enters calls sl_gate_on_entry and clears this bit */
-#define SL_GATE_DOOR   4u /* one of the closers closed the door, too (door.h) */
-#define SL_GATE_CLOSER 8u
+#define SL_GATE_DOOR    4u /* one of the closers closed the door, too (door.h) */
+#define SL_GATE_METERED 8u /* sl_gate_on_metered lets each entry in, or closes the gate */
+#define SL_GATE_CLOSER  16u
 
 /* The calling thread's record, from its first submission on. */
 extern __thread struct sl_gate_thread *sl_gate_self
@@ -196,5 +197,8 @@ extern void (*sl_gate_on_attach)(void);
 extern void (*sl_gate_on_park)(void);
 /* Called by the thread that entered while the gate listened, from inside; same rules. */
 extern void (*sl_gate_on_entry)(void);
+/* Called for each entry at a metered gate, while the thread counts as inside; same rules. False: it
+ * has closed the gate. Set before the gate is metered. */
+extern bool (*sl_gate_on_metered)(void);
 
 #endif

@@ -6,6 +6,7 @@
  */
 #include "runtime/gate/residency.h"
 #include "runtime/gate/door.h"
+#include "runtime/gate/meter.h"
 #include "runtime/process/futex.h"
 #include "runtime/process/libc.h"
 #include "runtime/process/mode.h"
@@ -174,7 +175,7 @@ static void on_park(void)
 {
 	if (sl_gate_self)
 		look(sl_gate_self->stack);
-	if (sl_residency_is_partial() || sl_door_is_closed())
+	if (sl_residency_is_partial() || sl_door_is_closed() || sl_meter_is_on())
 		sl_wake_agent();
 }
 

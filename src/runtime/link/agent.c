@@ -10,6 +10,7 @@
 #include "runtime/link/dispatch.h"
 #include "runtime/link/errands.h"
 #include "runtime/link/gating.h"
+#include "runtime/link/metering.h"
 #include "runtime/link/pulse.h"
 #include "runtime/process/futex.h"
 #include "runtime/process/libc.h"
@@ -53,6 +54,7 @@ static bool obey(const union sl_msg *msg)
 	switch (msg->head.type) {
 	case SL_MSG_GATE: return sl_gating_order(&msg->gate);
 	case SL_MSG_PROBE: sl_pulse_probe(&msg->probe); return true;
+	case SL_MSG_METER: sl_metering_order(&msg->meter); return true;
 	default: sl_swap_order(msg); return true;
 	}
 }
@@ -119,7 +121,8 @@ static int serve(void)
 		sl_errands_look();
 		sl_swap_look();
 		if (r == SL_DISPATCH_OK &&
-			(!sl_gating_look() || !sl_pulse_look() || !sl_session_flush()))
+			(!sl_gating_look() || !sl_metering_look() || !sl_pulse_look() ||
+				!sl_session_flush()))
 			r = SL_DISPATCH_LOST;
 	}
 	return r;
@@ -169,6 +172,7 @@ static void *agent_main(void *arg)
 		sl_session_drop_line();
 		sl_pulse_stop();
 		sl_swap_stop();
+		sl_metering_lost();
 		sl_step(C_LINE_LOST);
 		sl_gating_lost(r == SL_DISPATCH_REJECTED);
 		if (r == SL_DISPATCH_LOST)

@@ -218,6 +218,7 @@ static int handle(const union sl_msg *msg, struct sl_wire_fds *fds)
 	case SL_MSG_TRIM: sl_store_on_trim(&msg->trim); return SL_DISPATCH_OK;
 	case SL_MSG_GATE:
 	case SL_MSG_PROBE:
+	case SL_MSG_METER:
 	case SL_MSG_EVICT:
 	case SL_MSG_RESTORE:
 	case SL_MSG_ABORT: return SL_DISPATCH_AGENT;

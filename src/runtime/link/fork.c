@@ -22,6 +22,7 @@
 #include "runtime/link/agent.h"
 #include "runtime/link/errands.h"
 #include "runtime/link/gating.h"
+#include "runtime/link/metering.h"
 #include "runtime/link/pulse.h"
 #include "runtime/memory/memory.h"
 #include "runtime/memory/peer.h"
@@ -54,6 +55,7 @@ static void in_child(void)
 	sl_visible_forget();
 	sl_agent_forget();
 	sl_gating_forget();
+	sl_metering_forget();
 	sl_capture_forget();
 	sl_errands_forget();
 	sl_measure_forget();

@@ -361,6 +361,12 @@ static void handle(const union sl_msg *msg)
 		fake.wants++;
 		fake.last_want = fake.wanted = msg->want.wants;
 		break;
+	case SL_MSG_METERED:
+		if (msg->metered.ended)
+			fake.last_end = msg->metered;
+		fake.meter_ends += msg->metered.ended;
+		fake.meter_wants += !msg->metered.ended;
+		break;
 	case SL_MSG_PULSE:
 		fake.last_pulse = msg->pulse;
 		fake.pulses++;
@@ -518,6 +524,19 @@ void fake_send_gate(uint64_t order, uint32_t closed)
 	sl_wire_init(&msg, SL_MSG_GATE);
 	msg.gate.order = order;
 	msg.gate.closed = closed;
+	fake_lock();
+	say(&msg);
+	fake_unlock();
+}
+
+void fake_send_meter(uint64_t order, enum sl_wire_meter mode, sl_ns span)
+{
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_METER);
+	msg.meter.order = order;
+	msg.meter.mode = mode;
+	msg.meter.span_us = (uint32_t)(span / SL_US);
 	fake_lock();
 	say(&msg);
 	fake_unlock();

@@ -23,6 +23,8 @@ struct fake {
 		works;
 	unsigned int reports, reporteds, gate_dones, pulses, settleds;
 	struct sl_msg_pulse last_pulse;
+	unsigned int meter_ends, meter_wants;
+	struct sl_msg_metered last_end;
 	uint64_t reported_bytes, last_ask, last_epoch_seen;
 	uint32_t hello_flags;
 	uint64_t last_gate_order;
@@ -90,6 +92,7 @@ void fake_answer_waiting(void);
 void fake_deny_waiting(void);
 void fake_send_gpu(void);
 void fake_send_gate(uint64_t order, uint32_t closed);
+void fake_send_meter(uint64_t order, enum sl_wire_meter mode, sl_ns span);
 /* EVICT, RESTORE or ABORT; the last two arguments are EVICT's. */
 void fake_send_order(
 	enum sl_msg_type type, uint64_t order, uint64_t bytes, uint32_t deadline_ms);
