@@ -117,6 +117,9 @@ enum sl_probe { SL_PROBE_OFF = 0, SL_PROBE_WATCH, SL_PROBE_PROVE, SL_PROBES };
 #define SL_SET_WARM     32u
 #define SL_SET_GRACE    64u
 #define SL_SET_DETACH   128u
+/* Not the node's: shares of the GPUs' time */
+#define SL_SET_COMPUTE_REQUEST 256u
+#define SL_SET_COMPUTE_LIMIT   512u
 
 /* The outcome of an EVICT or RESTORE. */
 enum sl_swap_outcome {

@@ -73,6 +73,8 @@ option_observe() {
 }
 option_warm_after() { effect of warm_after_ms 2500 --warm-after 2500ms; }
 option_detach_after() { effect of detach_after_ms 2500 --detach-after 2500ms; }
+option_compute_request() { effect of compute.request 0.250000 --compute-request 0.25; }
+option_compute_limit() { effect of compute.limit 0.500000 --compute-limit 0.5; }
 option_force() {
 	# What another program starts is not seen from here.
 	mkdir "$T/bin"

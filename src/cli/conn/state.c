@@ -27,6 +27,26 @@ const char *sl_state_longest(const struct sl_msg_use_row *row, char *buf, size_t
 	return buf;
 }
 
+const char *sl_state_compute(const struct sl_msg_use_row *row, char *buf, size_t size)
+{
+	double request = row->compute_request_pm / 1000.0;
+	double limit = row->compute_limit_pm / 1000.0;
+	bool used = row->compute_used_pm != UINT32_MAX;
+	char shares[24] = "";
+
+	if (row->compute_limit_pm && row->compute_limit_pm != row->compute_request_pm)
+		snprintf(shares, sizeof(shares), "%g-%g", request, limit);
+	else if (row->compute_request_pm)
+		snprintf(shares, sizeof(shares), "%g", request);
+	else
+		snprintf(shares, sizeof(shares), "%s", used ? "rest" : "-");
+	if (used)
+		snprintf(buf, size, "%s %u%%", shares, (row->compute_used_pm + 5) / 10);
+	else
+		snprintf(buf, size, "%s", shares);
+	return buf;
+}
+
 const char *sl_state_condition(uint32_t condition)
 {
 	static const char *const names[SL_WIRE_CONDITIONS] = {

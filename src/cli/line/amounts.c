@@ -35,6 +35,43 @@ int sl_amounts_check(enum sl_verb_id verb, bool json, const struct sl_amount *re
 	return -1;
 }
 
+static bool is_share(const struct sl_amount *share)
+{
+	return share->kind == SL_AMOUNT_UNSET || sl_amounts_share_pm(share) ||
+	       (share->kind == SL_AMOUNT_BYTES && !share->value);
+}
+
+int sl_amounts_check_compute(enum sl_verb_id verb, bool json,
+	const struct sl_amount *request, const struct sl_amount *limit)
+{
+	char a[32], b[32];
+
+	if (!is_share(request) || !is_share(limit))
+		return sl_cli_fail(verb, json, SL_EXIT_USAGE,
+			"--compute-%s %s is no share of a GPU's time; write 0.001 to 1, "
+			"or 0 "
+			"for none",
+			is_share(request) ? "limit" : "request",
+			sl_amount_format(
+				is_share(request) ? limit : request, a, sizeof(a)));
+	if (sl_amounts_share_pm(limit) &&
+		sl_amounts_share_pm(limit) < sl_amounts_share_pm(request))
+		return sl_cli_fail(verb, json, SL_EXIT_USAGE,
+			"--compute-limit %s is below --compute-request %s; raise it or "
+			"leave "
+			"it out",
+			sl_amount_format(limit, a, sizeof(a)),
+			sl_amount_format(request, b, sizeof(b)));
+	return -1;
+}
+
+uint32_t sl_amounts_share_pm(const struct sl_amount *share)
+{
+	return share->kind == SL_AMOUNT_FRACTION
+		       ? (uint32_t)(share->value * 1000 / SL_AMOUNT_WHOLE)
+		       : 0;
+}
+
 const char *sl_amounts_goes(sl_ns warm_after, sl_ns detach_after)
 {
 	if (warm_after && warm_after != SL_WARM_UNSET)

@@ -12,6 +12,12 @@ SL_MUST_CHECK int sl_amounts_check(enum sl_verb_id verb, bool json,
 	const struct sl_amount *request, const struct sl_amount *limit,
 	bool request_is_limit);
 
+/* The same of --compute-request and --compute-limit, which must be fractions; 0 stands for none. */
+SL_MUST_CHECK int sl_amounts_check_compute(enum sl_verb_id verb, bool json,
+	const struct sl_amount *request, const struct sl_amount *limit);
+/* In thousandths; 0: none. */
+uint32_t sl_amounts_share_pm(const struct sl_amount *share);
+
 /* --warm-after and --idle-grace: at most 30 days; for longer times there is "never". */
 #define SL_WARM_AFTER_MS_MAX (30LL * 24 * 3600 * 1000)
 /* The setting stays unchanged. */

@@ -161,7 +161,11 @@ int sl_launch_amounts(enum sl_verb_id verb, struct sl_launch *s)
 			s->rdma            ? "--rdma"
 			: s->keep_resident ? "--keep-resident"
 					   : "--swap off");
-	return sl_amounts_check(verb, s->json, &s->request, &s->limit, true);
+	status = sl_amounts_check_compute(
+		verb, s->json, &s->compute_request, &s->compute_limit);
+	return status >= 0
+		       ? status
+		       : sl_amounts_check(verb, s->json, &s->request, &s->limit, true);
 }
 
 void sl_launch_join(char *out, size_t size, char *const *words)

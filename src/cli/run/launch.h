@@ -15,6 +15,7 @@
 
 struct sl_launch {
 	struct sl_amount request, limit;
+	struct sl_amount compute_request, compute_limit; /* fractions */
 	int64_t gpus, priority;
 	const char *project, *name, *resource;
 	char resource_project[64]; /* the project, if the resource chose it */
@@ -43,6 +44,14 @@ struct sl_launch {
 		SL_OPT(struct sl_launch, limit, AMOUNT, "AMOUNT", 0, 0,                  \
 			"The most it may hold on each GPU. Default: the request, "       \
 			"or " no_limit "."),                                             \
+		SL_OPT_AS("compute-request", struct sl_launch, compute_request, AMOUNT,  \
+			"SHARE", 0, 0,                                                   \
+			"Share of each GPU's time (0.25) it has when others want it. "   \
+			"Default: what the requests of others leave, in equal parts."),  \
+		SL_OPT_AS("compute-limit", struct sl_launch, compute_limit, AMOUNT,      \
+			"SHARE", 0, 0,                                                   \
+			"The most of each GPU's time it gets while others want it, or "  \
+			"always (compute in sluiced.conf). Default: all."),              \
 		SL_OPT(struct sl_launch, resource, NAME, "NAME", 0, 0,                   \
 			"A compute resource, for request, limit, GPUs and priority "     \
 			"if not given here."),                                           \

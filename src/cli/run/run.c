@@ -61,6 +61,8 @@ static int fill_request(const struct sl_launch *s, char *const *words, union sl_
 		msg->run.detach_after_ms = s->detach_after / SL_MS;
 	if (s->idle_grace != SL_WARM_UNSET)
 		msg->run.idle_grace_ms = s->idle_grace / SL_MS;
+	msg->run.compute_request_pm = sl_amounts_share_pm(&s->compute_request);
+	msg->run.compute_limit_pm = sl_amounts_share_pm(&s->compute_limit);
 	msg->run.gpu_count = (uint32_t)s->gpus;
 	msg->run.priority_biased = (uint32_t)(s->priority + SL_PRIORITY_BIAS);
 	msg->run.flags = sl_launch_flags(s);

@@ -234,6 +234,8 @@ static int fill(const struct settings *s, char *const *words, union sl_msg *ask)
 		msg->detach_after_ms = launch->detach_after / SL_MS;
 	if (launch->idle_grace != SL_WARM_UNSET)
 		msg->idle_grace_ms = launch->idle_grace / SL_MS;
+	msg->compute_request_pm = sl_amounts_share_pm(&launch->compute_request);
+	msg->compute_limit_pm = sl_amounts_share_pm(&launch->compute_limit);
 	msg->gpu_count = (uint32_t)launch->gpus;
 	msg->priority_biased = (uint32_t)(launch->priority + SL_PRIORITY_BIAS);
 	msg->flags = flags(s);

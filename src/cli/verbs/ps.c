@@ -56,6 +56,7 @@ enum {
 	MAX_WAIT,
 	CLIENTS,
 	AGE,
+	COMPUTE,
 	COMMAND,
 	WHY, /* only if a job waits */
 	COLUMNS
@@ -75,6 +76,7 @@ static const struct sl_column columns[COLUMNS] = {
 	[MAX_WAIT] = {"MAX-WAIT", true, 0, 3},
 	[CLIENTS] = {"CLIENTS", true, 0, 2},
 	[AGE] = {"AGE", true, 0, 6},
+	[COMPUTE] = {"COMPUTE", true, 0, 2},
 	[COMMAND] = {"COMMAND", false, 8, 5},
 	[WHY] = {"WHY", false, 12, 7},
 };
@@ -136,6 +138,7 @@ static bool add_row(struct sl_table *table, const struct sl_msg_use_row *row,
 			     : "-");
 	sl_table_set(table, CLIENTS, "%u", row->clients);
 	sl_table_set(table, AGE, "%s", sl_table_age(row->age_ms, text, sizeof(text)));
+	sl_table_set(table, COMPUTE, "%s", sl_state_compute(row, text, sizeof(text)));
 	sl_table_set(table, COMMAND, "%s", row->command);
 	/* Of a running job, its parked tasks wait. */
 	job = sl_ps_job_of(&lists->jobs, row);
@@ -158,7 +161,7 @@ static const char *amount(uint32_t kind, uint64_t value, char *buf, size_t size)
 static bool add_job(struct sl_table *table, const struct sl_msg_job_row *row,
 	const struct lists *lists)
 {
-	static const int nothing[] = {GPU, EVICTED, WAITING, MAX_WAIT};
+	static const int nothing[] = {GPU, EVICTED, WAITING, MAX_WAIT, COMPUTE};
 	bool same = !row->limit_kind; /* a limit alone is the request, too */
 	char text[64];
 
@@ -220,6 +223,7 @@ static void add_swap_json(json_t *object, const struct sl_msg_use_row *row)
 #undef NUMBER
 	};
 
+	json_object_set_new(object, "compute", sl_tell_compute(row));
 	json_object_set_new(
 		object, "residency", json_string(sl_tell_residency(row->residency)));
 	/* Only the longest wait may have no bound. */

@@ -23,7 +23,7 @@
 
 struct settings {
 	const char *name;
-	struct sl_amount request, limit;
+	struct sl_amount request, limit, compute_request, compute_limit;
 	int64_t priority;
 	enum sl_switch swap, oom_first;
 	sl_ns longest_wait, warm_after, detach_after, idle_grace;
@@ -38,6 +38,12 @@ const struct sl_option sl_verb_set_options[] = {
 		"GPU memory that is guaranteed, on each of its GPUs."),
 	SL_OPT(struct settings, limit, AMOUNT, "AMOUNT", 0, 0,
 		"The most it may hold on each of its GPUs."),
+	SL_OPT_AS("compute-request", struct settings, compute_request, AMOUNT, "SHARE", 0,
+		0,
+		"Share of each GPU's time it has when others want it; 0: what their "
+		"requests leave, in equal parts."),
+	SL_OPT_AS("compute-limit", struct settings, compute_limit, AMOUNT, "SHARE", 0, 0,
+		"The most of each GPU's time it gets; 0: all."),
 	SL_OPT(struct settings, priority, INTEGER, "N", -SL_PRIORITY_MAX, SL_PRIORITY_MAX,
 		"Higher is served first, -1000 to 1000."),
 	SL_OPT_AS("keep-resident", struct settings, keep_resident, SWITCH, "on|off", 0, 0,
@@ -72,6 +78,8 @@ static uint32_t which(const struct settings *s)
 	       (s->longest_wait != NO_WAIT ? SL_SET_WAIT : 0) |
 	       (s->warm_after != SL_WARM_UNSET ? SL_SET_WARM : 0) |
 	       (s->detach_after != SL_WARM_UNSET ? SL_SET_DETACH : 0) |
+	       (s->compute_request.kind ? SL_SET_COMPUTE_REQUEST : 0) |
+	       (s->compute_limit.kind ? SL_SET_COMPUTE_LIMIT : 0) |
 	       (s->idle_grace != SL_WARM_UNSET ? SL_SET_GRACE : 0);
 }
 
@@ -108,6 +116,8 @@ static void fill(
 	msg->set.request_value = s->request.value;
 	msg->set.limit_kind = s->limit.kind;
 	msg->set.limit_value = s->limit.value;
+	msg->set.compute_request_pm = sl_amounts_share_pm(&s->compute_request);
+	msg->set.compute_limit_pm = sl_amounts_share_pm(&s->compute_limit);
 	msg->set.priority_biased = s->priority == NO_PRIORITY
 					   ? row->priority_biased
 					   : (uint32_t)(s->priority + SL_PRIORITY_BIAS);
@@ -127,6 +137,13 @@ static int32_t priority(const struct sl_msg_set_reply *reply)
 	return (int32_t)(reply->priority_biased - SL_PRIORITY_BIAS);
 }
 
+static void set_share(json_t *object, const char *key, const struct sl_amount *share)
+{
+	if (object && share->kind)
+		json_object_set_new(
+			object, key, json_real(sl_amounts_share_pm(share) / 1000.0));
+}
+
 static int print_json(const struct settings *s, const struct sl_msg_set_reply *reply)
 {
 	json_t *object = json_pack("{s:b, s:I, s:o, s:I, s:I, s:i, s:b, s:b, s:I, s:o}",
@@ -144,6 +161,8 @@ static int print_json(const struct settings *s, const struct sl_msg_set_reply *r
 	if (object && s->detach_after != SL_WARM_UNSET)
 		json_object_set_new(object, "detach_after_ms",
 			json_integer((json_int_t)(s->detach_after / SL_MS)));
+	set_share(object, "compute_request", &s->compute_request);
+	set_share(object, "compute_limit", &s->compute_limit);
 	if (object && s->idle_grace != SL_WARM_UNSET)
 		json_object_set_new(object, "idle_grace_ms",
 			json_integer((json_int_t)(s->idle_grace / SL_MS)));
@@ -176,6 +195,12 @@ static void print_after(const char *what, sl_ns after)
 		printf(", never %s for being idle", what);
 }
 
+static void print_share(const char *what, const struct sl_amount *share)
+{
+	if (share->kind)
+		printf(", %s %g", what, sl_amounts_share_pm(share) / 1000.0);
+}
+
 static int print(const struct settings *s, struct sl_msg_set_reply *reply)
 {
 	char request[32], limit[32], over[32];
@@ -190,6 +215,8 @@ static int print(const struct settings *s, struct sl_msg_set_reply *reply)
 	print_longest_wait(s->longest_wait);
 	print_after("warm", s->warm_after);
 	print_after("detached", s->detach_after);
+	print_share("compute request", &s->compute_request);
+	print_share("compute limit", &s->compute_limit);
 	if (s->idle_grace != SL_WARM_UNSET)
 		printf(", idle grace %s",
 			sl_duration_format(s->idle_grace, limit, sizeof(limit)));
@@ -229,6 +256,10 @@ int sl_verb_set(int argc, char **argv)
 			"%s and --swap off exclude each other: memory that must stay on "
 			"the GPU never goes to the host; leave one of them out",
 			sl_amounts_goes(s.warm_after, s.detach_after));
+	status = sl_amounts_check_compute(
+		SL_VERB_set, s.json, &s.compute_request, &s.compute_limit);
+	if (status >= 0)
+		return status;
 	status = sl_amounts_check(SL_VERB_set, s.json, &s.request, &s.limit, false);
 	if (status >= 0)
 		return status;

@@ -26,6 +26,7 @@
 #include "daemon/swap/hostpool.h"
 #include "daemon/swap/place.h"
 #include "daemon/swap/swap.h"
+#include "daemon/workloads/meters.h"
 #include "daemon/workloads/probing.h"
 #include "daemon/workloads/process.h"
 #include "daemon/workloads/workload.h"
@@ -159,6 +160,7 @@ void sl_client_reconnected(struct sl_client *client, struct sl_peer *peer)
 	/* The old connection's loss may not have been noticed yet. */
 	sl_swap_lost(client);
 	sl_place_lost(client);
+	sl_meters_left(client);
 	if (old) {
 		old->client = NULL;
 		sl_peer_doom(old);
@@ -188,6 +190,7 @@ void sl_client_disconnected(struct sl_client *client)
 	client->lost_at = sl_clock_now();
 	sl_swap_lost(client);
 	sl_place_lost(client);
+	sl_meters_left(client);
 	/* The client asks again when it is back; it cannot take a grant meanwhile. Grants stay:
 	 * their bytes may exist already. */
 	while ((demand = demand_of_epoch(client, 0))) {
@@ -254,6 +257,7 @@ void sl_client_exit(struct sl_client *client, bool superseded)
 	sl_step(D_DEATH_SEEN);
 	client->state = SL_CLIENT_DYING;
 	sl_probing_end(client);
+	sl_meters_left(client);
 	sl_ipc_client_gone(client);
 	sl_swap_lost(client);
 	sl_place_gone(client);
@@ -437,6 +441,7 @@ static void on_reported(struct sl_peer *peer)
 	sl_hostpool_reported(client);
 	sl_step(D_REPORTED);
 	sl_probing_connected(client);
+	sl_meters_joined(client);
 	if (!client->expected) {
 		tell_reported(client);
 		return;
@@ -634,6 +639,7 @@ void sl_client_take(
 	case SL_MSG_FREED: on_freed(peer, &msg->freed); break;
 	case SL_MSG_WORK: on_work(peer); break;
 	case SL_MSG_PULSE: sl_probing_pulse(peer->client, &msg->pulse); break;
+	case SL_MSG_METERED: sl_meters_message(peer->client, &msg->metered); break;
 	case SL_MSG_MEASURE: on_measure(peer, &msg->measure); break;
 	case SL_MSG_PIDS: sl_pids_tell(peer, &msg->pids); break;
 	case SL_MSG_HELD: on_held(peer, &msg->held); break;

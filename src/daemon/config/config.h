@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "policy/compute/compute.h"
 #include "policy/node.h"
 #include "policy/placement/score.h"
 #include "wire/wire.h"

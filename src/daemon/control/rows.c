@@ -151,6 +151,10 @@ static void use_row(const struct sl_daemon *daemon, const struct sl_workload *wo
 	msg->use_row.detach_after_ms = workload->detach_after / SL_MS;
 	msg->use_row.idle_grace_ms = workload->idle_grace / SL_MS;
 	msg->use_row.work_pm = work_of(daemon, workload, ordinal);
+	msg->use_row.compute_request_pm = workload->compute.request_pm;
+	msg->use_row.compute_limit_pm = workload->compute.limit_pm;
+	msg->use_row.compute_used_pm =
+		sl_compute_used_pm(&workload->compute, sl_clock_now());
 	memcpy(msg->use_row.name, workload->name, sizeof(msg->use_row.name));
 	memcpy(msg->use_row.project, workload->project, sizeof(msg->use_row.project));
 	memcpy(msg->use_row.command, workload->command, sizeof(msg->use_row.command));

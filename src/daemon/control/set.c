@@ -15,13 +15,15 @@
 #include "daemon/state/client.h"
 #include "daemon/state/commit.h"
 #include "daemon/state/drive.h"
+#include "daemon/workloads/meters.h"
 #include "daemon/workloads/park.h"
 #include "daemon/workloads/refusal.h"
 #include "daemon/workloads/workload.h"
 
 #define WHICH_ALL                                                                       \
 	(SL_SET_REQUEST | SL_SET_LIMIT | SL_SET_PRIORITY | SL_SET_FLAGS | SL_SET_WAIT | \
-		SL_SET_WARM | SL_SET_DETACH | SL_SET_GRACE)
+		SL_SET_WARM | SL_SET_DETACH | SL_SET_GRACE | SL_SET_COMPUTE_REQUEST |   \
+		SL_SET_COMPUTE_LIMIT)
 
 struct sl_workload *sl_set_changeable(struct sl_peer *peer, uint64_t id, const char *name,
 	const char *verb, struct sl_error *text)
@@ -92,7 +94,9 @@ static const char *mistake_in(const struct sl_msg_set *set)
 		return "--detach-after is too long; write at most 30d, or 0 for never";
 	if (set->which & SL_SET_GRACE && set->idle_grace_ms > SL_FIELD_TIME_MAX_MS)
 		return "--idle-grace is too long; write at most 30d, or --keep-resident";
-	return NULL;
+	return sl_field_compute_mistake(
+		set->which & SL_SET_COMPUTE_REQUEST ? set->compute_request_pm : 0,
+		set->which & SL_SET_COMPUTE_LIMIT ? set->compute_limit_pm : 0);
 }
 
 /* Memory that other devices may have registered must stay in place: swapping cannot be turned
@@ -153,8 +157,8 @@ static uint64_t former_limit(
 }
 
 /* Copies what the policy accepted into the workload, and so into the journal. */
-static void take_over(struct sl_workload *workload, const struct sl_event *event,
-	const struct sl_admission *said)
+static void take_over(struct sl_workload *workload, const struct sl_msg_set *set,
+	const struct sl_event *event, const struct sl_admission *said)
 {
 	uint32_t which = event->workload_set.which;
 
@@ -174,6 +178,10 @@ static void take_over(struct sl_workload *workload, const struct sl_event *event
 		workload->detach_after = event->workload_set.detach_after;
 	if (which & SL_SET_GRACE)
 		workload->idle_grace = event->workload_set.idle_grace;
+	if (which & SL_SET_COMPUTE_REQUEST)
+		workload->compute.request_pm = set->compute_request_pm;
+	if (which & SL_SET_COMPUTE_LIMIT)
+		workload->compute.limit_pm = set->compute_limit_pm;
 	workload->former_limit_bytes = former_limit(workload, said);
 	workload->request_bytes = said->request_bytes;
 	workload->limit_bytes = said->limit_bytes;
@@ -307,7 +315,8 @@ void sl_set_set(struct sl_peer *peer, const struct sl_msg_set *set)
 		return;
 	}
 	flags_before = workload->flags;
-	take_over(workload, &event, &daemon->admission);
+	take_over(workload, set, &event, &daemon->admission);
+	sl_meters_changed(daemon);
 	sl_jobs_workload_changed(daemon, workload);
 	sl_step(D_SET);
 	tell_changes(peer, workload, set->which, flags_before);

@@ -53,6 +53,16 @@ bool sl_field_is_priority(uint32_t biased)
 	return priority >= -SL_PRIORITY_MAX && priority <= SL_PRIORITY_MAX;
 }
 
+const char *sl_field_compute_mistake(uint32_t request_pm, uint32_t limit_pm)
+{
+	if (request_pm > 1000 || limit_pm > 1000)
+		return "--compute-request and --compute-limit are shares of a GPU, up to "
+		       "1";
+	if (limit_pm && limit_pm < request_pm)
+		return "--compute-limit must not be below --compute-request";
+	return NULL;
+}
+
 /* The command line checks the same, but other programs can send a RUN, too. */
 const char *sl_field_mistake(const struct sl_msg_run *run)
 {
@@ -83,7 +93,7 @@ const char *sl_field_mistake(const struct sl_msg_run *run)
 		return "--detach-after is too long; write at most 30d, or 0 for never";
 	if (run->idle_grace_ms > SL_FIELD_TIME_MAX_MS)
 		return "--idle-grace is too long; write at most 30d, or --keep-resident";
-	return NULL;
+	return sl_field_compute_mistake(run->compute_request_pm, run->compute_limit_pm);
 }
 
 /* "python" from "/usr/bin/python train.py", in letters, digits and dots. */

@@ -15,6 +15,8 @@ bool sl_field_is_amount(uint32_t kind, uint64_t value);
 bool sl_field_is_priority(uint32_t biased);
 /* What is wrong with these fields of a RUN, and the remedy; NULL if nothing is. */
 const char *sl_field_mistake(const struct sl_msg_run *run);
+/* Likewise, of shares in thousandths; 0: not set. */
+const char *sl_field_compute_mistake(uint32_t request_pm, uint32_t limit_pm);
 /* Makes "python-7" from "/usr/bin/python train.py", mark and id. */
 void sl_field_make_name(
 	const char *command, const char *mark, uint64_t id, char name[64]);

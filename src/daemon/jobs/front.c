@@ -541,6 +541,8 @@ static void fill_row(struct sl_jobs *jobs, const struct sl_peer *peer,
 		.warm_after = run->warm_after_ms * SL_MS,
 		.detach_after = run->detach_after_ms * SL_MS,
 		.idle_grace = run->idle_grace_ms * SL_MS,
+		.compute_request_pm = run->compute_request_pm,
+		.compute_limit_pm = run->compute_limit_pm,
 		.state = SL_JOB_QUEUED,
 		.submitted_ms = sl_jobs_now_ms()};
 	memcpy(row->project, run->project, sizeof(row->project));

@@ -167,6 +167,8 @@ static struct sl_workload *new_workload(
 	if (!(row->flags & SL_SUBMIT_NEVER_DETACH))
 		workload->detach_after = row->detach_after ? row->detach_after
 							   : daemon->config.detach_after;
+	workload->compute.request_pm = row->compute_request_pm;
+	workload->compute.limit_pm = row->compute_limit_pm;
 	workload->idle_grace = row->flags & SL_SUBMIT_GRACE ? row->idle_grace
 							    : daemon->config.idle_grace;
 	memcpy(workload->project, row->project, sizeof(workload->project));

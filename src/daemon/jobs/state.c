@@ -11,6 +11,7 @@
 
 #include "daemon/store/record.h"
 #include "policy/cluster.h"
+#include "policy/compute/compute.h"
 
 #define GPUS_MAX 64
 
@@ -44,6 +45,8 @@ static const struct sl_field job_fields[] = {
 	ROW(U64, detach_after, 0, 0),
 	ROW(U64, preempt_delay, 0, 0),
 	ROW(U64, idle_grace, 0, 0),
+	ROW(U32, compute_request_pm, 0, SL_COMPUTE_WHOLE),
+	ROW(U32, compute_limit_pm, 0, SL_COMPUTE_WHOLE),
 	ROW(U32, state, 0, SL_JOB_STATES - 1),
 	ROW(U64, submitted_ms, 0, 0),
 	ROW(U64, started_ms, 0, 0),

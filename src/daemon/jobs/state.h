@@ -35,7 +35,8 @@ struct sl_jobs_row {
 	int32_t priority;
 	sl_ns wait_max, warm_after, detach_after, preempt_delay;
 	sl_ns idle_grace; /* with SL_SUBMIT_GRACE */
-	uint32_t state;   /* enum sl_job_state */
+	uint32_t compute_request_pm, compute_limit_pm;
+	uint32_t state; /* enum sl_job_state */
 	uint64_t submitted_ms, started_ms, ended_ms;
 	uint32_t exit_status, started;
 	char why[512]; /* once it has failed */

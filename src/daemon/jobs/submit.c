@@ -64,7 +64,9 @@ static struct sl_msg_run as_run(const struct sl_msg_submit *submit)
 		.longest_wait_ms = submit->longest_wait_ms,
 		.warm_after_ms = submit->warm_after_ms,
 		.detach_after_ms = submit->detach_after_ms,
-		.idle_grace_ms = submit->idle_grace_ms};
+		.idle_grace_ms = submit->idle_grace_ms,
+		.compute_request_pm = submit->compute_request_pm,
+		.compute_limit_pm = submit->compute_limit_pm};
 
 	memcpy(run.name, submit->name, sizeof(run.name));
 	memcpy(run.project, submit->project, sizeof(run.project));
@@ -171,6 +173,8 @@ static void fill_row(struct sl_jobs *jobs, const struct sl_peer *peer,
 		.warm_after = submit->warm_after_ms * SL_MS,
 		.detach_after = submit->detach_after_ms * SL_MS,
 		.idle_grace = submit->idle_grace_ms * SL_MS,
+		.compute_request_pm = submit->compute_request_pm,
+		.compute_limit_pm = submit->compute_limit_pm,
 		.state = SL_JOB_QUEUED,
 		.submitted_ms = sl_jobs_now_ms()};
 	/* A job that names no size gets whole GPUs. */

@@ -13,6 +13,7 @@
 #include "daemon/jobs/resources.h"
 #include "daemon/projects/registry.h"
 #include "daemon/state/process.h"
+#include "daemon/workloads/meters.h"
 #include "daemon/workloads/workload.h"
 
 /* --- peers -------------------------------------------------------------------------------- */
@@ -94,4 +95,5 @@ void sl_dispatch_workload_over(struct sl_daemon *daemon, struct sl_workload *wor
 {
 	sl_jobs_workload_over(daemon, workload->id);
 	sl_entry_close(workload);
+	sl_meters_forget(workload);
 }

@@ -77,6 +77,8 @@ static void save_workload(const struct sl_daemon *daemon,
 	out->warm_after = workload->warm_after;
 	out->detach_after = workload->detach_after;
 	out->idle_grace = workload->idle_grace;
+	out->compute_request_pm = workload->compute.request_pm;
+	out->compute_limit_pm = workload->compute.limit_pm;
 	out->park = workload->park;
 	out->by_queue = sl_jobs_keeps_run(workload);
 	out->leaving = sl_jobs_run_leaves(workload);
@@ -243,6 +245,8 @@ static void load_workload(struct sl_daemon *daemon, const struct sl_journal *jou
 	workload->warm_after = in->warm_after;
 	workload->detach_after = in->detach_after;
 	workload->idle_grace = in->idle_grace;
+	workload->compute.request_pm = in->compute_request_pm;
+	workload->compute.limit_pm = in->compute_limit_pm;
 	workload->park = in->park;
 	workload->by_queue = in->by_queue;
 	workload->leaving = in->leaving;

@@ -9,6 +9,7 @@
 #include "daemon/link/peer.h"
 #include "daemon/loop/saving.h"
 #include "daemon/state/drive.h"
+#include "daemon/workloads/meters.h"
 #include "daemon/workloads/process.h"
 #include "daemon/workloads/workload.h"
 
@@ -31,6 +32,7 @@ void sl_settle(struct sl_daemon *daemon)
 	sl_jobs_settle(daemon);
 	sl_saving_settle(daemon);
 	sl_views_settle(daemon);
+	sl_meters_settle(daemon);
 	bury_peers(daemon);
 	sl_client_bury(daemon);
 	sl_workload_bury(daemon);

@@ -56,6 +56,7 @@
 #include "daemon/swap/place.h"
 #include "daemon/swap/swap.h"
 #include "daemon/web/serving.h"
+#include "daemon/workloads/meters.h"
 #include "daemon/workloads/probing.h"
 #include "daemon/workloads/process.h"
 #include "daemon/workloads/strangers.h"
@@ -343,6 +344,8 @@ static int open_parts(struct sl_daemon *daemon)
 	if (r >= 0)
 		r = sl_probing_open(daemon);
 	if (r >= 0)
+		r = sl_meters_open(daemon);
+	if (r >= 0)
 		r = sl_recount_open(daemon, sl_dispatch_late);
 	if (r >= 0)
 		r = sl_events_init(daemon);
@@ -527,6 +530,7 @@ static void drop_client(struct sl_daemon *daemon, struct sl_client *client)
 	sl_list_unlink(&client->link);
 	sl_list_unlink(&client->state_link);
 	sl_probing_end(client);
+	sl_meters_left(client);
 	sl_ipc_client_gone(client);
 	sl_hostpool_leave(client);
 	client->process = sl_process_put(client->process);
@@ -569,6 +573,7 @@ void sl_daemon_fini(struct sl_daemon *daemon)
 	sl_recount_close(daemon);
 	drop_objects(daemon);
 	sl_probing_close(daemon);
+	sl_meters_close(daemon);
 	sl_views_close(daemon);
 	sl_events_fini(daemon);
 	sl_ipc_fini(daemon);

@@ -17,6 +17,18 @@
 /* The daemon measures several times a second; an older figure is marked. */
 #define STALE_MS 5000
 
+static json_t *share(uint32_t pm, uint32_t none)
+{
+	return pm == none ? json_null() : json_real(pm / 1000.0);
+}
+
+json_t *sl_tell_compute(const struct sl_msg_use_row *row)
+{
+	return json_pack("{s:o, s:o, s:o}", "request", share(row->compute_request_pm, 0),
+		"limit", share(row->compute_limit_pm, 0), "used",
+		share(row->compute_used_pm, UINT32_MAX));
+}
+
 /* --- words ------------------------------------------------------------------------------------ */
 
 const char *sl_tell_state(uint32_t state)

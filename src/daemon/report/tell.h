@@ -22,6 +22,8 @@ const char *sl_tell_state(uint32_t state);         /* "bound" */
 const char *sl_tell_residency(uint32_t residency); /* "evicted" */
 /* Is its memory on the host or moving, so that its processes may have to wait? */
 bool sl_tell_is_away(const struct sl_msg_use_row *row);
+/* Its shares of the GPUs' time: request and limit, null if not set; used, null if not metered. */
+json_t *sl_tell_compute(const struct sl_msg_use_row *row);
 /* State of a workload on a GPU: "stopping", "gpu lost", "untakeable", else where its memory is
  * ("evicted"), "over limit", or the state. */
 const char *sl_tell_shown(const struct sl_msg_use_row *row);

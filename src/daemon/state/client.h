@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "daemon/state/drive.h"
+#include "policy/compute/compute.h"
 #include "policy/node.h"
 #include "wire/wire.h"
 
@@ -103,6 +104,7 @@ struct sl_client {
 	enum sl_client_condition condition; /* as told to the policy */
 	bool probe_asked;                   /* a PROBE was sent to it */
 	sl_ns pulse_due;                    /* 0: no sign of life is due */
+	struct sl_compute_client compute;   /* meters.c */
 	bool expected;                      /* the policy waits for its report */
 	/* The journal of an earlier daemon names it, so it may have host memory. */
 	bool outlived;

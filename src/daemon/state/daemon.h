@@ -45,6 +45,7 @@ struct sl_ipc;
 struct sl_jobs;
 struct sl_listener;
 struct sl_measure;
+struct sl_meters;
 struct sl_page;
 struct sl_peer;
 struct sl_peers;
@@ -194,6 +195,7 @@ struct sl_daemon {
 	struct sl_ipc *ipc;            /* NULL until used */
 	struct sl_jobs *jobs;
 	struct sl_listener *listener;
+	struct sl_meters *meters;
 	struct sl_page *page; /* NULL: the page is not served */
 	struct sl_peers *peers;
 	struct sl_probing *probing;

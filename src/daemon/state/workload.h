@@ -15,6 +15,7 @@
 #include "daemon/state/drive.h"
 #include "daemon/state/gpu.h"
 #include "daemon/store/journal.h"
+#include "policy/compute/compute.h"
 #include "policy/node.h"
 #include "wire/wire.h"
 
@@ -40,6 +41,7 @@ struct sl_workload {
 	uint64_t request_bytes, limit_bytes;
 	uint64_t
 		former_limit_bytes; /* an earlier, larger one that its memory may be of; 0: none */
+	struct sl_compute_workload compute; /* its shares, and meters.c */
 	int32_t priority;
 	uint32_t flags;     /* SL_WORKLOAD_* */
 	sl_ns wait_max;     /* its own longest wait; 0: the configured one */

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "daemon/store/record.h"
+#include "policy/compute/compute.h"
 
 /* The second copies have numbers from here on. */
 #define COPIES 1000
@@ -102,6 +103,8 @@ static const struct sl_field workload_fields[] = {
 	WORKLOAD(U64, warm_after, 0),
 	WORKLOAD(U64, detach_after, 0),
 	WORKLOAD(U64, idle_grace, 0),
+	WORKLOAD(U32, compute_request_pm, SL_COMPUTE_WHOLE),
+	WORKLOAD(U32, compute_limit_pm, SL_COMPUTE_WHOLE),
 	WORKLOAD(U32, park, SL_PARK_STATES - 1),
 	WORKLOAD(U32, by_queue, 1),
 	WORKLOAD(U32, leaving, 1),

@@ -45,10 +45,11 @@ struct sl_journal_workload {
 	uint64_t warm_after;   /* nanoseconds; 0: never */
 	uint64_t detach_after; /* nanoseconds; 0: never */
 	uint64_t idle_grace;   /* nanoseconds; 0: none */
-	uint32_t park;         /* enum sl_park_state */
-	uint32_t by_queue;     /* `sluice run`: parked for others; resumes by itself */
-	uint32_t leaving;      /* likewise, but not all of it had reached the host */
-	uint64_t kill_at;      /* when it is killed; 0: not being stopped */
+	uint32_t compute_request_pm, compute_limit_pm; /* 0: not set */
+	uint32_t park;                                 /* enum sl_park_state */
+	uint32_t by_queue; /* `sluice run`: parked for others; resumes by itself */
+	uint32_t leaving;  /* likewise, but not all of it had reached the host */
+	uint64_t kill_at;  /* when it is killed; 0: not being stopped */
 	/* An earlier, larger limit, which its memory may still reach; 0: none. */
 	uint64_t former_limit_bytes;
 	uint32_t gpu_count;

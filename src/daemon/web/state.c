@@ -120,6 +120,7 @@ static void put_residency(
 	put(draft, workload, "detach_after_ms", number(row->detach_after_ms));
 	put(draft, workload, "idle_grace_ms", number(row->idle_grace_ms));
 	put(draft, workload, "host_bytes", number(row->host_bytes));
+	put(draft, workload, "compute", sl_tell_compute(row));
 }
 
 static json_t *add_workload(struct draft *draft, const struct sl_msg_use_row *row)

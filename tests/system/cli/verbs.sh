@@ -20,8 +20,10 @@ expect 'set: back to the longest wait of the daemon' 0 ", longest wait the daemo
 same 'set: back' "$(told | cut -d' ' -f4,9)" 'which=16 wait=0'
 expect 'set: below what it holds' 0 '^It holds 1.25 GiB above its limit.* stops it first' \
 	"$sluice" set a-model-server-1 --limit 2GiB
-expect 'set: nothing' 64 'nothing to change; give at least one of --request, --limit, --priority, --keep-resident, --swap, --oom-first, --longest-wait, --warm-after, --detach-after, --idle-grace$' \
+expect 'set: nothing' 64 'nothing to change; give at least one of --request, --limit, --compute-request, --compute-limit, --priority, --keep-resident, --swap, --oom-first, --longest-wait, --warm-after, --detach-after, --idle-grace$' \
 	"$sluice" set a-model-server-1
+expect 'set: no share' 64 "compute-request 1GiB is no share" "$sluice" set a --compute-request 1GiB
+expect 'set: shares that contradict each other' 64 'is below --compute-request' "$sluice" set a --compute-request 0.5 --compute-limit 0.2
 expect 'set: nobody' 64 'no NAME' "$sluice" set --limit 1GiB
 expect 'set: two' 64 "unexpected word 'b'" "$sluice" set a --limit 1GiB b
 expect 'set: limit below request' 64 'limit 1GiB is below --request 2GiB' "$sluice" set x --request 2GiB --limit 1GiB
