@@ -37,7 +37,7 @@ function use(i, request, limit, resident, more) {
 function workload(id, name, uses, more) {
 	return {
 		id, name, uid: 1000, user: "anna", project: "vision", command: "python3 " + name + ".py", priority: 0, pid: 4000 + id, clients: 1, age_ms: 60000 * id,
-		job: null, state: "bound", residency: "bound", flags: [], longest_wait_ms: 60000, turns: 0, turn_left_ms: 0, waited_ms: 0, warm_after_ms: 0, idle_grace_ms: 30000, host_bytes: 0,
+		job: null, state: "bound", residency: "bound", flags: [], longest_wait_ms: 60000, turns: 0, turn_left_ms: 0, waited_ms: 0, warm_after_ms: 0, idle_grace_ms: 30000, host_bytes: 0, compute: {request: null, limit: null, used: null},
 		uses, ...more,
 	};
 }
