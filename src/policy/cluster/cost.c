@@ -453,7 +453,6 @@ bool sl_search_has_move(struct sl_search *h)
 static bool may_go(struct sl_search *h, const struct sl_cl_task *task)
 {
 	const struct sl_cl_job *job = task->part->job;
-
 	sl_ns spared = sl_search_spared(h, task);
 
 	if (task->state != SL_TASK_RUNNING || job->mark != h->mark)

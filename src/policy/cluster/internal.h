@@ -231,6 +231,7 @@ struct sl_cluster {
 	/* CONFIG */
 	sl_ns stale_grace, stop_within;
 	uint32_t search_most, resume_factor, move_most;
+	bool spreads;
 
 	struct sl_link leaving; /* tasks, in the order of `since` */
 	struct sl_link jobs, promised, stale,

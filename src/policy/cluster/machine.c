@@ -91,8 +91,6 @@ static void on_config(struct sl_cluster *cl, const struct sl_cluster_event *even
 {
 	uint32_t placement = event->config.placement;
 
-	if (event->config.spread)
-		placement = SL_PLACE_SPREAD;
 	if (placement < SL_PLACE_POLICIES)
 		cl->placement = (enum sl_placement_policy)placement;
 	cl->stale_grace = event->config.stale_grace ? event->config.stale_grace
@@ -104,6 +102,7 @@ static void on_config(struct sl_cluster *cl, const struct sl_cluster_event *even
 	cl->stop_within = event->config.stop_within ? event->config.stop_within
 						    : DEFAULT_STOP_WITHIN;
 	cl->move_most = event->config.move_most;
+	cl->spreads = event->config.spread;
 	cl->tree.sums_free = event->config.sums_free;
 }
 

@@ -254,7 +254,7 @@ static bool spread_on(struct sl_cluster *cl, uint32_t number)
 
 void sl_cl_spread(struct sl_cluster *cl)
 {
-	if (cl->placement != SL_PLACE_SPREAD || !cl->move_most ||
+	if (!cl->spreads || !cl->move_most ||
 		!SL_MUTANT(CLUSTER_SPREADS_EARLY, is_room_spare(cl), true))
 		return;
 	for (uint32_t i = 0; i < cl->nodes_high; i++) {

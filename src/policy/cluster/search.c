@@ -11,8 +11,8 @@
  *                nothing, and stays parked
  * To consolidate, the same search requires that every task finds another place. Of jobs that can be
  * parked it takes only those that move (SL_JOB_MOVES), one task at a time, to places on the same
- * node. A search that fails is repeated without the node that it began with, up to
- * search_most times.
+ * node. A search that fails is repeated without the node that it began with, up to search_most
+ * times.
  */
 #include "policy/cluster/search.h"
 #include "policy/quota/reclaim.h"
@@ -27,7 +27,6 @@
 static bool reserve_pool(struct sl_search *h, struct sl_cl_task *task)
 {
 	const struct sl_cl_job *job = task->part->job;
-
 	bool moves = sl_search_moves(h, job);
 
 	if (!(job->flags & SL_JOB_PARKS))

@@ -649,8 +649,7 @@ static void go_on(struct cw *w, struct cw_job *job, uint32_t p, uint32_t i)
 		}
 		task->state = SL_TASK_RUNNING;
 		task->since = w->now;
-		if (task->on_move)
-			task->moved_until = w->now + 60 * SL_S;
+		task->moved_until = task->on_move ? w->now + 60 * SL_S : 0;
 		task->on_move = false;
 		task->due = w->now + sl_rng_between(&w->rng, 5, 300) * SL_S;
 		event.task_runs.job = job->id;
@@ -883,9 +882,8 @@ void cw_init(struct cw *w, uint64_t seed)
 		w->move_most = (uint32_t)sl_rng_between(&w->rng, 1, CW_MOVES);
 		w->spreads = one_in(w, 2);
 	}
-	w->spreads |= event.config.placement == SL_PLACE_SPREAD;
 	event.config.move_most = w->move_most;
-	event.config.spread = w->has_moves && w->spreads;
+	event.config.spread = w->spreads;
 	send(w, event);
 	for (uint32_t i = 0; i < CW_PROJECTS; i++)
 		put_project(w, i);

@@ -33,7 +33,7 @@ struct cw_task {
 	bool on_move;           /* stopped to move, and does not run yet */
 	uint64_t stayed;        /* w->taken_back when that began */
 	bool quiet;             /* the world was silent then */
-	sl_ns moved_until;      /* spared after a move */
+	sl_ns moved_until;      /* spared, as its last stop was a move */
 	sl_ns parked_at;
 };
 

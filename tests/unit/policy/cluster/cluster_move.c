@@ -11,6 +11,7 @@ static void config(uint32_t move_most, bool spread)
 
 	event.config.move_most = move_most;
 	event.config.spread = spread;
+	event.config.placement = spread ? SL_PLACE_SPREAD : SL_PLACE_PACK;
 	send(event);
 }
 
