@@ -28,7 +28,11 @@
  * Order: entitled, then priority (higher first), then arrival. A demand that fits may pass the head
  * for head_pass; then freed bytes are kept for the head, except for what the deadlock rule needs.
  *
- * Resolvers. A demand that does not fit is a collision. The chain says what to do, in order:
+ * Resolvers. A demand that does not fit is a collision. The chain says what to do, in order. The
+ * node's chain holds for demands within a request, and for memory that comes back from the
+ * host. For its demands above the request a workload may have a chain of its own: resolvers that
+ * the node's lacks do not count. What is lent, and which processes may be stopped, follows from the
+ * node's.
  *   wait      The demand waits: a burst for its longest wait at most, an entitled one without end.
  *             Resolvers before `wait` act at once, those after it when the longest wait of a burst
  *             is over. For an entitled demand `swap` always acts at once; `priority` behind `wait`
@@ -64,23 +68,13 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "policy/words/chain.h"
 #include "policy/words/reason.h"
 #include "policy/verdicts/bounds.h"
 
 #define SL_NODE_GPUS_MAX 32
 
 /* --- choices and conditions that events carry --- */
-
-enum sl_resolver {
-	SL_RESOLVER_NONE = 0,
-	SL_RESOLVER_SWAP,
-	SL_RESOLVER_WAIT,
-	SL_RESOLVER_PRIORITY
-};
-
-/* A chain of up to four resolvers in one number, the first in the lowest four bits. */
-#define SL_CHAIN(first, second, third) \
-	((uint32_t)(first) | (uint32_t)(second) << 4 | (uint32_t)(third) << 8)
 
 enum sl_last_resort { SL_LAST_RESORT_FAIL = 0, SL_LAST_RESORT_STOP };
 enum sl_placement { SL_PLACEMENT_SPREAD = 0, SL_PLACEMENT_PACK };
@@ -98,9 +92,12 @@ enum sl_probe { SL_PROBE_OFF = 0, SL_PROBE_WATCH, SL_PROBE_PROVE, SL_PROBES };
 	4u /* with NO_SWAP: other devices may have registered its memory, so it stays */
 #define SL_WORKLOAD_OBSERVED \
 	8u /* only shown: it has no limit of its own and is watched */
+/* Its own chain of resolvers; 0: the node's. */
+#define SL_WORKLOAD_CHAIN       0xffff0000u
+#define SL_WORKLOAD_CHAIN_SHIFT 16
 #define SL_WORKLOAD_FLAGS                                                 \
 	(SL_WORKLOAD_NO_SWAP | SL_WORKLOAD_OOM_FIRST | SL_WORKLOAD_RDMA | \
-		SL_WORKLOAD_OBSERVED)
+		SL_WORKLOAD_OBSERVED | SL_WORKLOAD_CHAIN)
 
 #define SL_NODE_ASK_HELD 1u /* the memory made of it must not be evicted */
 #define SL_NODE_ASK_THERE \
@@ -112,7 +109,7 @@ enum sl_probe { SL_PROBE_OFF = 0, SL_PROBE_WATCH, SL_PROBE_PROVE, SL_PROBES };
 #define SL_SET_REQUEST  1u
 #define SL_SET_LIMIT    2u
 #define SL_SET_PRIORITY 4u
-#define SL_SET_FLAGS    8u /* all of SL_WORKLOAD_* */
+#define SL_SET_FLAGS    8u /* all of SL_WORKLOAD_*, without the chain */
 #define SL_SET_WAIT     16u
 #define SL_SET_WARM     32u
 #define SL_SET_GRACE    64u
@@ -120,6 +117,16 @@ enum sl_probe { SL_PROBE_OFF = 0, SL_PROBE_WATCH, SL_PROBE_PROVE, SL_PROBES };
 /* Not the node's: shares of the GPUs' time */
 #define SL_SET_COMPUTE_REQUEST 256u
 #define SL_SET_COMPUTE_LIMIT   512u
+#define SL_SET_CHAIN           1024u /* the chain in flags */
+
+/* The flags after a change of those that `which` names. */
+static inline uint32_t sl_flags_set(uint32_t was, uint32_t which, uint32_t flags)
+{
+	uint32_t mask = (which & SL_SET_FLAGS ? ~SL_WORKLOAD_CHAIN : 0) |
+			(which & SL_SET_CHAIN ? SL_WORKLOAD_CHAIN : 0);
+
+	return (was & ~mask) | (flags & mask);
+}
 
 /* The outcome of an EVICT or RESTORE. */
 enum sl_swap_outcome {

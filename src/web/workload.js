@@ -90,6 +90,7 @@ function factsOf(workload) {
 		["Turns", workload.turns],
 		["Waited", span(workload.waited_ms)],
 		["Max wait", workload.longest_wait_ms === null ? "endless" : workload.longest_wait_ms ? span(workload.longest_wait_ms) : "-"],
+		["On collision", workload.on_collision || "the daemon's resolvers"],
 		["Idle grace", workload.idle_grace_ms ? span(workload.idle_grace_ms) : "none"],
 		["Warm after", workload.warm_after_ms ? span(workload.warm_after_ms) + " without work" : "never"],
 		["Detached after", workload.detach_after_ms ? span(workload.detach_after_ms) + " without work" : "never"],

@@ -230,6 +230,10 @@ enum sl_health {
  * cleared. */
 #define SL_RUN_RDMA 16u
 #define SL_RUN_ALL  31u
+/* Its own chain of resolvers (policy/words/chain.h), 0: the node's. Also in the flags of SET,
+ * USE_ROW and JOB_ROW. */
+#define SL_RUN_CHAIN       0xffff0000u
+#define SL_RUN_CHAIN_SHIFT 16
 /* RUN only: if it cannot start at once it is queued, and RUN_WAITS tells why. */
 #define SL_RUN_WAIT 32u
 /* RUN only: no limit holds; its use is only measured, for advice. */

@@ -56,6 +56,7 @@ option_keep_resident() { effect of swap 0 --keep-resident; }
 option_idle_grace() { effect dumped idle_grace_ms 7000 --idle-grace 7s; }
 option_rdma() { effect dumped rdma 1 --rdma; }
 option_oom_first() { effect of oom_first 1 --oom-first on; }
+option_on_collision() { effect of on_collision 'swap fail' --on-collision swap,fail; }
 option_longest_wait() { effect dumped longest_wait_ms 7000 --longest-wait 7s; }
 option_resource() {
 	"$S" submit --resource small --name job-resource -- sleep 80 >"$T/said" 2>&1 || fail "--resource: $(cat "$T/said")"

@@ -1,6 +1,10 @@
 /* Finds amounts that contradict each other before the daemon is asked. */
 #include "cli/line/amounts.h"
 
+#include <string.h>
+
+#include "policy/words/chain.h"
+
 /* The grain of GPU memory; a program with a smaller limit could hold nothing. */
 #define LIMIT_BYTES_MIN (2 * SL_MIB)
 
@@ -70,6 +74,17 @@ uint32_t sl_amounts_share_pm(const struct sl_amount *share)
 	return share->kind == SL_AMOUNT_FRACTION
 		       ? (uint32_t)(share->value * 1000 / SL_AMOUNT_WHOLE)
 		       : 0;
+}
+
+int sl_amounts_chain(enum sl_verb_id verb, bool json, const char *text, uint32_t *chain)
+{
+	struct sl_error err = {0};
+
+	*chain = 0;
+	if (!text || strcmp(text, "default") == 0 ||
+		sl_chain_parse("--on-collision", text, chain, &err) == SL_CHAIN_OK)
+		return -1;
+	return sl_cli_fail(verb, json, SL_EXIT_USAGE, "%s", err.text);
 }
 
 const char *sl_amounts_goes(sl_ns warm_after, sl_ns detach_after)

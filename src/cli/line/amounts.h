@@ -1,5 +1,5 @@
 /*
- * amounts - checks of a request and a limit in `run` and `set`, before the daemon is asked
+ * amounts - checks of options of `run` and `set`, before the daemon is asked
  */
 #ifndef SL_CLI_LINE_AMOUNTS_H
 #define SL_CLI_LINE_AMOUNTS_H
@@ -17,6 +17,9 @@ SL_MUST_CHECK int sl_amounts_check_compute(enum sl_verb_id verb, bool json,
 	const struct sl_amount *request, const struct sl_amount *limit);
 /* In thousandths; 0: none. */
 uint32_t sl_amounts_share_pm(const struct sl_amount *share);
+/* Reads --on-collision. NULL and "default": 0, the daemon's resolvers. Returns as above. */
+SL_MUST_CHECK int sl_amounts_chain(
+	enum sl_verb_id verb, bool json, const char *text, uint32_t *chain);
 
 /* --warm-after and --idle-grace: at most 30 days; for longer times there is "never". */
 #define SL_WARM_AFTER_MS_MAX (30LL * 24 * 3600 * 1000)

@@ -163,6 +163,8 @@ int sl_launch_amounts(enum sl_verb_id verb, struct sl_launch *s)
 					   : "--swap off");
 	status = sl_amounts_check_compute(
 		verb, s->json, &s->compute_request, &s->compute_limit);
+	if (status < 0)
+		status = sl_amounts_chain(verb, s->json, s->on_collision, &s->chain);
 	return status >= 0
 		       ? status
 		       : sl_amounts_check(verb, s->json, &s->request, &s->limit, true);
@@ -203,7 +205,8 @@ int sl_launch_command(enum sl_verb_id verb, const struct sl_launch *s, char *con
 
 uint32_t sl_launch_flags(const struct sl_launch *s)
 {
-	return (s->rdma ? SL_RUN_RDMA | SL_RUN_NO_SWAP : 0) |
+	return s->chain << SL_RUN_CHAIN_SHIFT |
+	       (s->rdma ? SL_RUN_RDMA | SL_RUN_NO_SWAP : 0) |
 	       (s->observe ? SL_RUN_OBSERVE : 0) |
 	       (s->swap == SL_SWITCH_OFF ? SL_RUN_NO_SWAP : 0) |
 	       (s->oom_first == SL_SWITCH_ON ? SL_RUN_OOM_FIRST : 0) |

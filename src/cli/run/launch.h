@@ -21,6 +21,8 @@ struct sl_launch {
 	char resource_project[64]; /* the project, if the resource chose it */
 	enum sl_switch swap, oom_first;
 	sl_ns longest_wait, warm_after, detach_after, idle_grace;
+	const char *on_collision;
+	uint32_t chain; /* on_collision; 0: the node's */
 	bool observe, keep_resident, rdma, force, json;
 };
 
@@ -83,6 +85,11 @@ struct sl_launch {
 			0,                                                               \
 			"Its first demand that does not fit gets out-of-memory, the "    \
 			"next waits. Default: the daemon's."),                           \
+		SL_OPT_AS("on-collision", struct sl_launch, on_collision, NAME, "CHAIN", \
+			0, 0,                                                            \
+			"If memory above the request does not fit: swap, wait, "         \
+			"priority or fail, or several with commas. Default: "            \
+			"default, the daemon's."),                                       \
 		SL_OPT_AS("longest-wait", struct sl_launch, longest_wait, DURATION,      \
 			"TIME", 1, SL_LAUNCH_DAY_MS,                                     \
 			"Longest wait for memory above the request. Default: the "       \

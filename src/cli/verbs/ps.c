@@ -265,6 +265,7 @@ static json_t *to_json(const struct sl_msg_use_row *row, const struct lists *lis
 		const struct sl_msg_job_row *job = sl_ps_job_of(&lists->jobs, row);
 
 		add_swap_json(object, row);
+		json_object_set_new(object, "on_collision", sl_tell_chain(row->flags));
 		json_object_set_new(
 			object, "job", job ? sl_tell_job_number(job->job) : json_null());
 		json_object_set_new(

@@ -28,6 +28,8 @@ struct settings {
 	enum sl_switch swap, oom_first;
 	sl_ns longest_wait, warm_after, detach_after, idle_grace;
 	enum sl_switch keep_resident;
+	const char *on_collision;
+	uint32_t chain;
 	bool json;
 };
 
@@ -52,6 +54,9 @@ const struct sl_option sl_verb_set_options[] = {
 		"The opposite of --keep-resident."),
 	SL_OPT_AS("oom-first", struct settings, oom_first, SWITCH, "on|off", 0, 0,
 		"Its first demand that does not fit gets out-of-memory, the next waits."),
+	SL_OPT_AS("on-collision", struct settings, on_collision, NAME, "CHAIN", 0, 0,
+		"If memory above the request does not fit: swap, wait, priority or fail, "
+		"or several with commas; default: the daemon's."),
 	SL_OPT_AS("longest-wait", struct settings, longest_wait, DURATION, "TIME", 0,
 		DAY_MS, "Longest wait for memory above the request; 0: the daemon's."),
 	SL_OPT_AS("warm-after", struct settings, warm_after, DURATION, "TIME", 0,
@@ -75,6 +80,7 @@ static uint32_t which(const struct settings *s)
 	       (s->limit.kind ? SL_SET_LIMIT : 0) |
 	       (s->priority != NO_PRIORITY ? SL_SET_PRIORITY : 0) |
 	       (s->swap || s->oom_first ? SL_SET_FLAGS : 0) |
+	       (s->on_collision ? SL_SET_CHAIN : 0) |
 	       (s->longest_wait != NO_WAIT ? SL_SET_WAIT : 0) |
 	       (s->warm_after != SL_WARM_UNSET ? SL_SET_WARM : 0) |
 	       (s->detach_after != SL_WARM_UNSET ? SL_SET_DETACH : 0) |
@@ -85,7 +91,7 @@ static uint32_t which(const struct settings *s)
 
 static int nothing_to_change(const struct settings *s)
 {
-	char names[200] = "";
+	char names[240] = "";
 	size_t used = 0;
 
 	for (const struct sl_option *row = sl_verb_set_options; row->type; row++)
@@ -110,7 +116,8 @@ static void fill(
 	sl_wire_init(msg, SL_MSG_SET);
 	msg->set.workload = row->workload;
 	msg->set.which = which(s);
-	msg->set.flags = (swap ? 0 : SL_WORKLOAD_NO_SWAP) |
+	msg->set.flags = s->chain << SL_RUN_CHAIN_SHIFT |
+			 (swap ? 0 : SL_WORKLOAD_NO_SWAP) |
 			 (oom_first ? SL_WORKLOAD_OOM_FIRST : 0);
 	msg->set.request_kind = s->request.kind;
 	msg->set.request_value = s->request.value;
@@ -155,6 +162,8 @@ static int print_json(const struct settings *s, const struct sl_msg_set_reply *r
 		!!(reply->flags & SL_WORKLOAD_OOM_FIRST), "over_bytes",
 		(json_int_t)reply->over_bytes, "text", sl_text_json(reply->text));
 
+	if (object)
+		json_object_set_new(object, "on_collision", sl_tell_chain(reply->flags));
 	if (object && s->warm_after != SL_WARM_UNSET)
 		json_object_set_new(object, "warm_after_ms",
 			json_integer((json_int_t)(s->warm_after / SL_MS)));
@@ -212,6 +221,8 @@ static int print(const struct settings *s, struct sl_msg_set_reply *reply)
 		(int)priority(reply),
 		reply->flags & SL_WORKLOAD_NO_SWAP ? ", no swap" : "",
 		reply->flags & SL_WORKLOAD_OOM_FIRST ? ", out-of-memory first" : "");
+	if (s->on_collision)
+		printf(", on collision %s", s->on_collision);
 	print_longest_wait(s->longest_wait);
 	print_after("warm", s->warm_after);
 	print_after("detached", s->detach_after);
@@ -258,9 +269,11 @@ int sl_verb_set(int argc, char **argv)
 			sl_amounts_goes(s.warm_after, s.detach_after));
 	status = sl_amounts_check_compute(
 		SL_VERB_set, s.json, &s.compute_request, &s.compute_limit);
-	if (status >= 0)
-		return status;
-	status = sl_amounts_check(SL_VERB_set, s.json, &s.request, &s.limit, false);
+	if (status < 0)
+		status = sl_amounts_chain(SL_VERB_set, s.json, s.on_collision, &s.chain);
+	if (status < 0)
+		status = sl_amounts_check(
+			SL_VERB_set, s.json, &s.request, &s.limit, false);
 	if (status >= 0)
 		return status;
 	status = sl_named_open(&conn, &uses, s.name, "sluice set", &row, &err);

@@ -77,7 +77,7 @@ typedef uint32_t sl_option_CHOICE; /* a value of choices.def */
 typedef bool sl_option_FLAG;
 typedef uint64_t sl_option_POOL;  /* bytes, or SL_CONFIG_WORD */
 typedef uint32_t sl_option_SHARE; /* thousandths */
-typedef uint32_t sl_option_CHAIN; /* SL_CHAIN of policy/node.h */
+typedef uint32_t sl_option_CHAIN; /* SL_CHAIN of policy/words/chain.h */
 typedef struct sl_config_address sl_option_ADDRESS;
 typedef struct sl_config_path sl_option_TEXT;
 typedef struct sl_config_bounds sl_option_BOUNDS;
@@ -115,8 +115,6 @@ const char *sl_config_nearest(const char *key);
  */
 struct sl_bounds sl_config_bounds_of(const struct sl_config_bounds *bounds, uint32_t uid,
 	bool free, const uint32_t gids[], size_t gid_count, uint64_t shareable_bytes);
-/* "wait priority": a chain in words; returns buf. */
-const char *sl_config_chain_format(uint32_t chain, char *buf, size_t size);
 /* The word for a value of a CHOICE; "?" if there is none. */
 const char *sl_config_choice_word(const char *key, uint32_t value);
 /* The text that `sluiced --help-config` prints for a value. Works for every option, for dumps.

@@ -436,8 +436,7 @@ const char *sl_config_show(
 	case SL_CONFIG_CHOICE:
 		return sl_config_choice_word(key, *(const uint32_t *)field);
 	case SL_CONFIG_FLAG: return *(const bool *)field ? "yes" : "no";
-	case SL_CONFIG_CHAIN:
-		return sl_config_chain_format(*(const uint32_t *)field, buf, size);
+	case SL_CONFIG_CHAIN: return sl_chain_format(*(const uint32_t *)field, buf, size);
 	case SL_CONFIG_TIME:
 	case SL_CONFIG_BYTES:
 	case SL_CONFIG_POOL:

@@ -338,82 +338,21 @@ static int parse_flag(const struct sl_config_row *row, const char *text, bool *o
 	return SL_CONFIG_BAD;
 }
 
-static const char *const resolver_words[] = {
-	[SL_RESOLVER_SWAP] = "swap",
-	[SL_RESOLVER_WAIT] = "wait",
-	[SL_RESOLVER_PRIORITY] = "priority",
-};
-
-const char *sl_config_chain_format(uint32_t chain, char *buf, size_t size)
+static int parse_chain(const struct sl_config_row *row, const char *text, uint32_t *out,
+	struct sl_error *err)
 {
-	size_t used = 0;
-
-	buf[0] = '\0';
-	for (; chain & 15 && used < size; chain >>= 4) {
-		uint32_t resolver = chain & 15;
-
-		used += (size_t)snprintf(buf + used, size - used, "%s%s", used ? " " : "",
-			resolver < SL_ARRAY_LEN(resolver_words) ? resolver_words[resolver]
-								: "?");
-	}
-	return buf;
+	return sl_chain_parse(row->key, text, out, err) == SL_CHAIN_OK ? SL_CONFIG_OK
+								       : SL_CONFIG_BAD;
 }
 
 static int add_resolver(const struct sl_config_row *row, const char *text,
 	uint32_t *chain, struct sl_error *err)
 {
-	uint32_t resolver = SL_ARRAY_LEN(resolver_words);
-	unsigned int shift = 0;
+	char had[SL_CHAIN_TEXT_MAX], all[2 * SL_CHAIN_TEXT_MAX];
 
-	for (uint32_t i = SL_RESOLVER_SWAP; i < SL_ARRAY_LEN(resolver_words); i++) {
-		if (strcmp(resolver_words[i], text) == 0)
-			resolver = i;
-	}
-	if (resolver == SL_ARRAY_LEN(resolver_words)) {
-		sl_error_set(err,
-			"%s: '%.64s' is no resolver; write swap, wait or priority, or "
-			"several of them",
-			row->key, text);
-		return SL_CONFIG_BAD;
-	}
-	for (; *chain >> shift & 15; shift += 4) {
-		if ((*chain >> shift & 15) == resolver) {
-			sl_error_set(
-				err, "%s: %.64s comes twice; remove one", row->key, text);
-			return SL_CONFIG_BAD;
-		}
-	}
-	*chain |= resolver << shift;
-	return SL_CONFIG_OK;
-}
-
-static int parse_chain(const struct sl_config_row *row, const char *text, uint32_t *out,
-	struct sl_error *err)
-{
-	uint32_t chain = 0;
-
-	while (*text) {
-		size_t length = strcspn(text, " \t,");
-		char word[65];
-
-		if (length > 0) {
-			(void)snprintf(word, sizeof(word), "%.*s",
-				(int)sl_min_u64(length, sizeof(word) - 1), text);
-			if (add_resolver(row, word, &chain, err) != SL_CONFIG_OK)
-				return SL_CONFIG_BAD;
-		}
-		text += length;
-		text += strspn(text, " \t,");
-	}
-	if (!chain) {
-		sl_error_set(err,
-			"%s: no resolver is named; write swap, wait or priority, or "
-			"several of them",
-			row->key);
-		return SL_CONFIG_BAD;
-	}
-	*out = chain;
-	return SL_CONFIG_OK;
+	(void)snprintf(all, sizeof(all), "%s %s",
+		sl_chain_format(*chain, had, sizeof(had)), text);
+	return parse_chain(row, all, chain, err);
 }
 
 static int parse_port(const struct sl_config_row *row, const char *text,
@@ -582,6 +521,6 @@ int sl_config_list_end(const struct sl_config_row *row, const struct sl_config *
 		return SL_CONFIG_OK;
 	sl_error_set(err, "%s: the list is empty; write %s", row->key,
 		row->type == SL_CONFIG_GPUS ? "all, or at least one UUID"
-					    : "swap, wait or priority");
+					    : "swap, wait, priority or fail");
 	return SL_CONFIG_BAD;
 }

@@ -73,7 +73,8 @@ static void on_run(struct sl_peer *peer, const struct sl_msg_run *run)
 		sl_jobs_answer_run(peer, NULL, SL_REASON_NONE, mistake);
 		return;
 	}
-	if (!sl_registry_admits(peer, run->project, &text)) {
+	if (!sl_field_chain_fits(run->flags, daemon->config.resolvers, &text) ||
+		!sl_registry_admits(peer, run->project, &text)) {
 		sl_jobs_answer_run(peer, NULL, SL_REASON_NONE, text.text);
 		return;
 	}

@@ -20,6 +20,7 @@
 #include "daemon/jobs/jobs.h"
 #include "daemon/link/share.h"
 #include "daemon/report/events.h"
+#include "daemon/report/tell.h"
 #include "daemon/state/client.h"
 #include "daemon/state/drive.h"
 #include "daemon/state/workload.h"
@@ -369,6 +370,7 @@ static void put_workload(struct dump *dump, const struct sl_workload *workload)
 	set(object, "no_swap", json_boolean(view.flags & SL_WORKLOAD_NO_SWAP));
 	set(object, "oom_first", json_boolean(view.flags & SL_WORKLOAD_OOM_FIRST));
 	set(object, "rdma", json_boolean(view.flags & SL_WORKLOAD_RDMA));
+	set(object, "on_collision", sl_tell_chain(view.flags));
 	set(object, "longest_wait_ms", number(view.wait_max / SL_MS));
 	set(object, "residency", json_string(residency_word(view.residency)));
 	set(object, "parked", json_string(park_word(workload->park)));

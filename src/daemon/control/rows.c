@@ -32,7 +32,8 @@ static uint32_t use_flags(const struct sl_node_workload_view *view,
 {
 	uint64_t held = use->backing_bytes + use->granted_bytes + use->hidden_bytes;
 
-	return (view->flags & SL_WORKLOAD_NO_SWAP ? SL_USE_NO_SWAP : 0) |
+	return (view->flags & SL_RUN_CHAIN) |
+	       (view->flags & SL_WORKLOAD_NO_SWAP ? SL_USE_NO_SWAP : 0) |
 	       (view->flags & SL_WORKLOAD_OOM_FIRST ? SL_USE_OOM_FIRST : 0) |
 	       (view->flags & SL_WORKLOAD_OBSERVED ? SL_USE_OBSERVED : 0) |
 	       (held > view->limit_bytes ? SL_USE_OVER_LIMIT : 0) |

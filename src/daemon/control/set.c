@@ -23,7 +23,7 @@
 #define WHICH_ALL                                                                       \
 	(SL_SET_REQUEST | SL_SET_LIMIT | SL_SET_PRIORITY | SL_SET_FLAGS | SL_SET_WAIT | \
 		SL_SET_WARM | SL_SET_DETACH | SL_SET_GRACE | SL_SET_COMPUTE_REQUEST |   \
-		SL_SET_COMPUTE_LIMIT)
+		SL_SET_COMPUTE_LIMIT | SL_SET_CHAIN)
 
 struct sl_workload *sl_set_changeable(struct sl_peer *peer, uint64_t id, const char *name,
 	const char *verb, struct sl_error *text)
@@ -72,8 +72,8 @@ static const char *mistake_in(const struct sl_msg_set *set)
 {
 	if (!(set->which & WHICH_ALL) || set->which & ~WHICH_ALL)
 		return "nothing that can be set was named; give --request, --limit, "
-		       "--priority, --swap, --oom-first, --longest-wait, --warm-after, "
-		       "--detach-after or --idle-grace";
+		       "--priority, --swap, --oom-first, --on-collision, --longest-wait, "
+		       "--warm-after, --detach-after or --idle-grace";
 	if (set->which & SL_SET_REQUEST &&
 		!sl_field_is_amount(set->request_kind, set->request_value))
 		return "--request is no amount; write a fraction up to 1, or bytes like "
@@ -85,9 +85,14 @@ static const char *mistake_in(const struct sl_msg_set *set)
 	if (set->which & SL_SET_PRIORITY && !sl_field_is_priority(set->priority_biased))
 		return "--priority must be from -1000 to 1000";
 	if (set->which & SL_SET_FLAGS &&
-		set->flags & ~(SL_WORKLOAD_NO_SWAP | SL_WORKLOAD_OOM_FIRST))
+		set->flags &
+			~(SL_WORKLOAD_NO_SWAP | SL_WORKLOAD_OOM_FIRST | SL_RUN_CHAIN))
 		return "a flag that this sluiced does not know; install sluice and "
 		       "sluiced of one version";
+	if (set->which & SL_SET_CHAIN && set->flags & SL_RUN_CHAIN &&
+		!sl_chain_is_valid(set->flags >> SL_RUN_CHAIN_SHIFT))
+		return "--on-collision is no chain of resolvers; write swap, wait, "
+		       "priority or fail, or several of them";
 	if (set->which & SL_SET_WARM && set->warm_after_ms > SL_FIELD_TIME_MAX_MS)
 		return "--warm-after is too long; write at most 30d, or 0 for never";
 	if (set->which & SL_SET_DETACH && set->detach_after_ms > SL_FIELD_TIME_MAX_MS)
@@ -168,8 +173,7 @@ static void take_over(struct sl_workload *workload, const struct sl_msg_set *set
 		workload->limit = event->workload_set.limit;
 	if (which & SL_SET_PRIORITY)
 		workload->priority = event->workload_set.priority;
-	if (which & SL_SET_FLAGS)
-		workload->flags = event->workload_set.flags;
+	workload->flags = sl_flags_set(workload->flags, which, event->workload_set.flags);
 	if (which & SL_SET_WAIT)
 		workload->wait_max = event->workload_set.wait_max;
 	if (which & SL_SET_WARM)
@@ -223,6 +227,8 @@ static void tell_changes(const struct sl_peer *peer, const struct sl_workload *w
 		TELL(CHANGED_OOM_FIRST);
 	else if (turned & SL_WORKLOAD_OOM_FIRST)
 		TELL(CHANGED_OOM_WAIT);
+	if (which & SL_SET_CHAIN)
+		TELL(CHANGED_CHAIN);
 	if (which & SL_SET_WARM && workload->warm_after)
 		TELL(CHANGED_WARM, .span = workload->warm_after);
 	else if (which & SL_SET_WARM)
@@ -242,6 +248,9 @@ static bool rules_allow(struct sl_daemon *daemon, const struct sl_workload *work
 {
 	uint32_t which = event->workload_set.which;
 
+	if (which & SL_SET_CHAIN && !sl_field_chain_fits(event->workload_set.flags,
+					    daemon->config.resolvers, text))
+		return false;
 	if (!(which & (SL_SET_REQUEST | SL_SET_LIMIT | SL_SET_FLAGS)) ||
 		(sl_park_is_put_away(workload) && !sl_jobs_keeps_run(workload)))
 		return true;

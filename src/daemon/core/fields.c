@@ -87,6 +87,10 @@ const char *sl_field_mistake(const struct sl_msg_run *run)
 		       "8GiB";
 	if (run->flags & SL_RUN_OOM_FIRST && run->flags & SL_RUN_OOM_WAIT)
 		return "--oom-first cannot be on and off at once";
+	if (run->flags & SL_RUN_CHAIN &&
+		!sl_chain_is_valid(run->flags >> SL_RUN_CHAIN_SHIFT))
+		return "--on-collision is no chain of resolvers; write swap, wait, "
+		       "priority or fail, or several of them";
 	if (run->warm_after_ms > SL_FIELD_TIME_MAX_MS)
 		return "--warm-after is too long; write at most 30d, or 0 for never";
 	if (run->detach_after_ms > SL_FIELD_TIME_MAX_MS)
@@ -94,6 +98,24 @@ const char *sl_field_mistake(const struct sl_msg_run *run)
 	if (run->idle_grace_ms > SL_FIELD_TIME_MAX_MS)
 		return "--idle-grace is too long; write at most 30d, or --keep-resident";
 	return sl_field_compute_mistake(run->compute_request_pm, run->compute_limit_pm);
+}
+
+bool sl_field_chain_fits(uint32_t flags, uint32_t resolvers, struct sl_error *err)
+{
+	char own[SL_CHAIN_TEXT_MAX], all[SL_CHAIN_TEXT_MAX];
+
+	for (uint32_t left = flags >> SL_RUN_CHAIN_SHIFT; left & 15; left >>= 4) {
+		if ((left & 15) == SL_RESOLVER_FAIL || sl_chain_has(resolvers, left & 15))
+			continue;
+		sl_error_set(err,
+			"--on-collision has %s, which is not among the resolvers of "
+			"this node (resolvers of sluiced.conf: %s); leave it out, or ask "
+			"the administrator",
+			sl_chain_format(left & 15, own, sizeof(own)),
+			sl_chain_format(resolvers, all, sizeof(all)));
+		return false;
+	}
+	return true;
 }
 
 /* "python" from "/usr/bin/python train.py", in letters, digits and dots. */

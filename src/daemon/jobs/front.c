@@ -530,9 +530,9 @@ static void fill_row(struct sl_jobs *jobs, const struct sl_peer *peer,
 		.request = {.kind = run->request_kind, .value = run->request_value},
 		.limit = {.kind = run->limit_kind, .value = run->limit_value},
 		.gpu_count = run->gpu_count,
-		.flags =
-			run->flags & (SL_RUN_ALL | SL_RUN_OBSERVE | SL_SUBMIT_NEVER_WARM |
-					     SL_SUBMIT_NEVER_DETACH | SL_SUBMIT_GRACE),
+		.flags = run->flags & (SL_RUN_ALL | SL_RUN_OBSERVE | SL_RUN_CHAIN |
+					      SL_SUBMIT_NEVER_WARM |
+					      SL_SUBMIT_NEVER_DETACH | SL_SUBMIT_GRACE),
 		.task_count = 1,
 		.least = 1,
 		.priority = (int32_t)((int64_t)run->priority_biased -
@@ -762,7 +762,8 @@ static void follow(struct sl_job *job, const struct sl_workload *workload)
 	row->request = workload->request;
 	row->limit = workload->limit;
 	row->priority = workload->priority;
-	row->flags &= ~(SL_RUN_NO_SWAP | SL_RUN_RDMA);
+	row->flags &= ~(SL_RUN_NO_SWAP | SL_RUN_RDMA | SL_RUN_CHAIN);
+	row->flags |= workload->flags & SL_RUN_CHAIN;
 	row->flags |= workload->flags & SL_WORKLOAD_NO_SWAP ? SL_RUN_NO_SWAP : 0;
 	row->flags |= workload->flags & SL_WORKLOAD_RDMA ? SL_RUN_RDMA : 0;
 }

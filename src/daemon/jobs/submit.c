@@ -76,7 +76,7 @@ static struct sl_msg_run as_run(const struct sl_msg_submit *submit)
 #define FLAGS_ALL                                                                     \
 	(SL_RUN_ALL | SL_RUN_OBSERVE | SL_SUBMIT_PREEMPTIBLE | SL_SUBMIT_TERMINATES | \
 		SL_SUBMIT_TRY | SL_SUBMIT_NEVER_WARM | SL_SUBMIT_NEVER_DETACH |       \
-		SL_SUBMIT_GRACE)
+		SL_SUBMIT_GRACE | SL_RUN_CHAIN)
 
 static const char *mistake_in(const struct sl_msg_submit *submit)
 {
@@ -140,7 +140,8 @@ static bool may_submit(
 			apart);
 		return false;
 	}
-	if (!sl_registry_admits(peer, submit->project, text))
+	if (!sl_field_chain_fits(submit->flags, daemon->config.resolvers, text) ||
+		!sl_registry_admits(peer, submit->project, text))
 		return false;
 	if (!sl_jobs_project_id(daemon, submit->project)) {
 		sl_error_set(text,

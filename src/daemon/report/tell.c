@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "daemon/projects/wire.h"
+#include "policy/words/chain.h"
 #include "policy/quota/explain.h"
 #include "policy/words/reason.h"
 
@@ -298,6 +299,16 @@ json_t *sl_tell_pool(const struct sl_msg_pool_row *row)
 	return object;
 }
 
+json_t *sl_tell_chain(uint32_t flags)
+{
+	char text[2 * SL_CHAIN_TEXT_MAX];
+
+	return flags & SL_RUN_CHAIN
+		       ? json_string(sl_chain_format(
+				 flags >> SL_RUN_CHAIN_SHIFT, text, sizeof(text)))
+		       : json_null();
+}
+
 json_t *sl_tell_amount(uint32_t kind, uint64_t value)
 {
 	const struct sl_amount amount = {.kind = kind, .value = value};
@@ -341,7 +352,8 @@ json_t *sl_tell_job(const struct sl_msg_job_row *row, uint64_t now_ms)
 
 	return json_pack(
 		"{s:o, s:o, s:o, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:o, "
-		"s:o, s:b, s:s, s:b, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, "
+		"s:o, s:b, s:s, s:b, s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:I, s:I, "
+		"s:o, "
 		"s:o}",
 		"job", sl_tell_job_number(row->job), "name", sl_text_json(row->name),
 		"project", sl_text_json(row->project), "state",
@@ -354,8 +366,9 @@ json_t *sl_tell_job(const struct sl_msg_job_row *row, uint64_t now_ms)
 		sl_tell_amount(row->limit_kind, row->limit_value), "preemptible",
 		!!(row->flags & SL_SUBMIT_PREEMPTIBLE), "on_reclaim",
 		row->flags & SL_SUBMIT_TERMINATES ? "terminate" : "park", "swap",
-		!(row->flags & SL_RUN_NO_SWAP), "started", (int)row->started, "retries",
-		(int)row->retries, "exit_status", status, "ending",
+		!(row->flags & SL_RUN_NO_SWAP), "on_collision", sl_tell_chain(row->flags),
+		"started", (int)row->started, "retries", (int)row->retries, "exit_status",
+		status, "ending",
 		over ? json_string(sl_tell_ending(
 			       row->state, row->exit_status, ending, sizeof(ending)))
 		     : json_null(),

@@ -63,6 +63,8 @@ bool sl_tell_resource_is(
 json_t *sl_tell_journal_trouble(const struct sl_msg_status_row *row);
 /* An amount as users write it, "0.25" or "4GiB"; null if unset. */
 json_t *sl_tell_amount(uint32_t kind, uint64_t value);
+/* "wait priority": the workload's own chain in flags; null: the daemon's. */
+json_t *sl_tell_chain(uint32_t flags);
 
 /* Milliseconds since 1970. */
 uint64_t sl_tell_now_ms(void);

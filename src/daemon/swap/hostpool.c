@@ -640,11 +640,8 @@ void sl_hostpool_leave(struct sl_client *client)
 
 bool sl_hostpool_swap_is_on(const struct sl_daemon *daemon)
 {
-	for (uint32_t chain = daemon->config.resolvers; chain; chain >>= 4) {
-		if ((chain & 15) == SL_RESOLVER_SWAP)
-			return daemon->hostpool->configured_bytes > 0;
-	}
-	return false;
+	return sl_chain_has(daemon->config.resolvers, SL_RESOLVER_SWAP) &&
+	       daemon->hostpool->configured_bytes > 0;
 }
 
 uint64_t sl_hostpool_configure(struct sl_daemon *daemon)

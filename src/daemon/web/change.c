@@ -48,11 +48,13 @@ static bool fill_set(
 {
 	struct sl_amount request_of, limit;
 	int64_t priority, wait, warm, detach, grace;
+	uint32_t chain = 0;
 
 	if (!sl_page_amount(request, "request", &request_of, r) ||
 		!sl_page_amount(request, "limit", &limit, r) ||
 		!sl_page_integer(request, "priority", -SL_PRIORITY_MAX, SL_PRIORITY_MAX,
 			0, &priority, r) ||
+		!sl_page_chain(request, &chain, r) ||
 		!sl_page_integer(
 			request, "longest_wait_ms", 1, UINT32_MAX, 0, &wait, r) ||
 		!sl_page_integer(request, "warm_after_ms", 0, INT64_MAX, -1, &warm, r) ||
@@ -65,6 +67,7 @@ static bool fill_set(
 	set->limit_kind = limit.kind;
 	set->limit_value = limit.value;
 	set->priority_biased = (uint32_t)(priority + (int64_t)SL_PRIORITY_BIAS);
+	set->flags = chain << SL_RUN_CHAIN_SHIFT;
 	set->longest_wait_ms = (uint32_t)wait;
 	set->warm_after_ms = (uint64_t)warm;
 	set->detach_after_ms = (uint64_t)detach;
@@ -72,6 +75,7 @@ static bool fill_set(
 	set->which = (request_of.kind ? SL_SET_REQUEST : 0) |
 		     (limit.kind ? SL_SET_LIMIT : 0) |
 		     (sl_page_has(request, "priority") ? SL_SET_PRIORITY : 0) |
+		     (sl_page_has(request, "on_collision") ? SL_SET_CHAIN : 0) |
 		     (wait ? SL_SET_WAIT : 0) | (warm >= 0 ? SL_SET_WARM : 0) |
 		     (detach >= 0 ? SL_SET_DETACH : 0) | (grace >= 0 ? SL_SET_GRACE : 0);
 	return true;
@@ -90,7 +94,7 @@ static json_t *set_json(const struct sl_msg_set_reply *reply)
 
 enum MHD_Result sl_page_set(struct sl_page_request *request)
 {
-	static const char *const keys[] = {"request", "limit", "priority",
+	static const char *const keys[] = {"request", "limit", "priority", "on_collision",
 		"longest_wait_ms", "warm_after_ms", "detach_after_ms", "idle_grace_ms",
 		NULL};
 	union sl_msg msg, answer = {0};
@@ -106,7 +110,8 @@ enum MHD_Result sl_page_set(struct sl_page_request *request)
 		return sl_page_refuse(request, 400,
 			"nothing that can be set was named; give request, limit, "
 			"priority, "
-			"longest_wait_ms, warm_after_ms, detach_after_ms or "
+			"on_collision, longest_wait_ms, warm_after_ms, detach_after_ms "
+			"or "
 			"idle_grace_ms");
 	if (!ask(request, &msg, SL_MSG_SET_REPLY, &answer, &r))
 		return r;

@@ -112,6 +112,7 @@ static void put_residency(
 	struct draft *draft, json_t *workload, const struct sl_msg_use_row *row)
 {
 	put(draft, workload, "residency", json_string(sl_tell_residency(row->residency)));
+	put(draft, workload, "on_collision", sl_tell_chain(row->flags));
 	put(draft, workload, "longest_wait_ms", number(row->longest_wait_ms));
 	put(draft, workload, "turns", number(row->turns));
 	put(draft, workload, "turn_left_ms", number(row->turn_left_ms));

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "policy/words/chain.h"
+
 static json_t *member(const struct sl_page_request *request, const char *key)
 {
 	json_t *value = json_object_get(request->json, key);
@@ -112,6 +114,21 @@ bool sl_page_string(struct sl_page_request *request, const char *key, char *out,
 	}
 	(void)snprintf(out, size, "%s", text);
 	return true;
+}
+
+bool sl_page_chain(struct sl_page_request *request, uint32_t *out, enum MHD_Result *r)
+{
+	char text[2 * SL_CHAIN_TEXT_MAX];
+	struct sl_error err = {0};
+
+	*out = 0;
+	if (!sl_page_string(request, "on_collision", text, sizeof(text), r))
+		return false;
+	if (!text[0] || strcmp(text, "default") == 0 ||
+		sl_chain_parse("on_collision", text, out, &err) == SL_CHAIN_OK)
+		return true;
+	*r = sl_page_refuse(request, 400, "%s", err.text);
+	return false;
 }
 
 bool sl_page_bool(struct sl_page_request *request, const char *key, bool fallback,

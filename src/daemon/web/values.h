@@ -24,6 +24,9 @@ SL_MUST_CHECK bool sl_page_string(struct sl_page_request *request, const char *k
 	char *out, size_t size, enum MHD_Result *r);
 SL_MUST_CHECK bool sl_page_bool(struct sl_page_request *request, const char *key,
 	bool fallback, bool *out, enum MHD_Result *r);
+/* The member on_collision: a chain in words; absent, null or "default": 0. */
+SL_MUST_CHECK bool sl_page_chain(
+	struct sl_page_request *request, uint32_t *out, enum MHD_Result *r);
 /* Whether it is present and not null. */
 bool sl_page_has(const struct sl_page_request *request, const char *key);
 /* The number in place of the * in the path. */

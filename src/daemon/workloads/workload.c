@@ -236,7 +236,9 @@ uint32_t sl_workload_flags(const struct sl_daemon *daemon, uint32_t flags)
 	bool oom_first = flags & SL_RUN_OOM_FIRST ||
 			 (daemon->config.oom_first && !(flags & SL_RUN_OOM_WAIT));
 
-	return (flags & SL_RUN_RDMA ? SL_WORKLOAD_RDMA | SL_WORKLOAD_NO_SWAP : 0) |
+	_Static_assert(SL_RUN_CHAIN_SHIFT == SL_WORKLOAD_CHAIN_SHIFT, "copied below");
+	return (flags & SL_RUN_CHAIN) |
+	       (flags & SL_RUN_RDMA ? SL_WORKLOAD_RDMA | SL_WORKLOAD_NO_SWAP : 0) |
 	       (flags & SL_RUN_NO_SWAP ? SL_WORKLOAD_NO_SWAP : 0) |
 	       (flags & SL_RUN_OBSERVE ? SL_WORKLOAD_OBSERVED : 0) |
 	       (oom_first ? SL_WORKLOAD_OOM_FIRST : 0);

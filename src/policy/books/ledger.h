@@ -86,6 +86,7 @@ struct sl_ledger_gpu {
 struct sl_ledger {
 	struct sl_ledger_gpu gpu[SL_LEDGER_GPUS_MAX];
 	uint64_t evicted_bytes, leaving_bytes; /* of all GPUs: what the host pool holds */
+	uint32_t fixed_gpus;                   /* nothing leaves these for the host */
 };
 
 /* --- changes --- */

@@ -143,7 +143,7 @@ uint64_t sl_node_kept_on(
 	uint64_t bytes = 0;
 
 	sl_node_each_client_of (client, workload)
-		bytes += workload->flags & SL_WORKLOAD_NO_SWAP || !client->swaps
+		bytes += sl_node_is_fixed(node, workload) || !client->swaps
 				 ? sl_ledger_live(&client->holding.cell[gpu])
 				 : 0;
 	return sl_min_u64(bytes, sl_node_burst_on(node, workload, gpu));
@@ -367,7 +367,9 @@ static void explain_lack(const struct sl_node *node, const struct sl_node_demand
 		/* What it lacks is free, but promised to others. */
 		because->reason = SL_REASON_REQUESTS_WAIT;
 		because->other_bytes = kept;
-	} else if (sl_node_swaps(node) && endless_of(claim) != SL_ENDLESS_STAYS &&
+	} else if (sl_node_swaps(node) && claim &&
+		   sl_chain_has(sl_node_chain_of(node, claim), SL_RESOLVER_SWAP) &&
+		   endless_of(claim) != SL_ENDLESS_STAYS &&
 		   sl_node_name_most(node, because, graced_on)) {
 		because->reason = SL_REASON_GRACE_WAITS;
 	}

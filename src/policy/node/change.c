@@ -110,7 +110,7 @@ static bool refuse_rise(struct sl_node_step *step,
 			event->workload_set.flags & SL_WORKLOAD_NO_SWAP;
 
 	if (!sl_node_has(step->node, SL_RESOLVER_PRIORITY) ||
-		workload->flags & SL_WORKLOAD_NO_SWAP ||
+		sl_node_is_fixed(step->node, workload) ||
 		(to->priority <= workload->priority && !now_kept))
 		return false;
 	sl_each_gpu (gpu, workload->account.touched) {
@@ -191,8 +191,8 @@ static void change(struct sl_node_step *step, struct sl_node_workload *workload,
 		workload->request_bytes = to->request_bytes;
 	sl_ledger_change(&step->node->ledger, &workload->account,
 		sl_node_is_parked(workload) ? 0 : to->request_bytes, to->limit_bytes);
-	if (event->workload_set.which & SL_SET_FLAGS)
-		workload->flags = event->workload_set.flags;
+	workload->flags = sl_flags_set(
+		workload->flags, event->workload_set.which, event->workload_set.flags);
 	if (event->workload_set.which & SL_SET_WAIT)
 		workload->wait_max = event->workload_set.wait_max;
 	if (event->workload_set.which & SL_SET_WARM)

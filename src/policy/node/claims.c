@@ -72,7 +72,7 @@ static bool is_covered(const struct sl_node *node, const struct sl_node_claim *c
 			lacks += node->ledger.gpu[gpu].sum.dying_bytes;
 		/* Memory that is never given back must leave others their requests. */
 		if (claim->demand && !claim->entitled &&
-			sl_node_stays_for_good(claim->demand))
+			sl_node_stays_for_good(node, claim->demand))
 			lacks += node->ledger.gpu[gpu].unclaimed_bytes -
 				 sl_ledger_unclaimed(&client->workload->account, gpu);
 		if (lacks > comes)

@@ -99,21 +99,23 @@ static uint32_t to_come(
 }
 
 /* The part that can never be moved. */
-static uint64_t stays(const struct sl_node_client *client, uint32_t gpu)
+static uint64_t stays(
+	const struct sl_node *node, const struct sl_node_client *client, uint32_t gpu)
 {
 	const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
 
-	return client->swaps && !(client->workload->flags & SL_WORKLOAD_NO_SWAP)
+	return client->swaps && !sl_node_is_fixed(node, client->workload)
 		       ? sl_ledger_fixed(cell)
 		       : sl_ledger_live(cell);
 }
 
-static uint64_t stays_of(const struct sl_node_workload *workload, uint32_t gpu)
+static uint64_t stays_of(
+	const struct sl_node *node, const struct sl_node_workload *workload, uint32_t gpu)
 {
 	uint64_t bytes = 0;
 
 	sl_node_each_client_of (client, workload)
-		bytes += stays(client, gpu);
+		bytes += stays(node, client, gpu);
 	return bytes;
 }
 
@@ -125,10 +127,10 @@ static const struct sl_node_workload *not_whole_beside(
 	uint64_t shareable = sl_ledger_shareable(&node->ledger, gpu), all = 0;
 
 	sl_node_each_workload (workload, node)
-		all += stays_of(workload, gpu);
+		all += stays_of(node, workload, gpu);
 	sl_node_each_workload (workload, node) {
 		uint64_t use = sl_ledger_use(&workload->account, gpu);
-		uint64_t need = all - stays_of(workload, gpu) + use;
+		uint64_t need = all - stays_of(node, workload, gpu) + use;
 
 		if (use && need <= shareable && need + more_bytes > shareable &&
 			(!but_bursts || sl_ledger_request(&workload->account, gpu)))

@@ -57,8 +57,7 @@ uint64_t sl_node_use_of(const struct sl_node_workload *workload)
 static bool can_move(const struct sl_node *node, const struct sl_node_client *client)
 {
 	return node->config.config.pool_bytes && client->swaps &&
-	       SL_MUTANT(EVICTS_NO_SWAP, !(client->workload->flags & SL_WORKLOAD_NO_SWAP),
-		       true);
+	       SL_MUTANT(EVICTS_NO_SWAP, !sl_node_is_fixed(node, client->workload), true);
 }
 
 /* It never leaves for other workloads. */
@@ -260,7 +259,7 @@ static bool is_idle_for(struct sl_node_step *step,
 	bool proven = true, has = false;
 
 	if (!after || workload->stage != SL_NODE_RUNS || sl_node_is_removed(workload) ||
-		workload->flags & SL_WORKLOAD_NO_SWAP ||
+		sl_node_is_fixed(step->node, workload) ||
 		!step->node->config.config.pool_bytes)
 		return false;
 	sl_node_each_client_of (client, workload) {

@@ -239,7 +239,7 @@ static void let_go(struct move *move)
 		const struct sl_node_claim *claim = move->plan->order[i];
 
 		if (claim->demand && claim->has_seat && !claim->demand->epoch &&
-			sl_node_stays_for_good(claim->demand))
+			sl_node_stays_for_good(move->step->node, claim->demand))
 			holds |= 1u << claim->demand->gpu;
 	}
 	for (uint32_t gpu = 0; gpu < move->plan->now.gpus; gpu++)

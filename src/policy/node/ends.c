@@ -13,6 +13,23 @@ sl_ns sl_node_wait_max(
 	return own ? own : node->config.config.wait_max;
 }
 
+uint32_t sl_node_chain_of(const struct sl_node *node, const struct sl_node_claim *claim)
+{
+	return claim->demand && SL_MUTANT(OWN_CHAIN_WITHIN, !claim->entitled, true)
+		       ? sl_node_chain(node, claim->client->workload)
+		       : node->config.config.chain;
+}
+
+bool sl_node_comes(struct sl_node *node, struct sl_node_claim *claim)
+{
+	return sl_node_endless(node, claim) == SL_ENDLESS_NOT &&
+	       (!sl_node_swaps(node) ||
+		       SL_MUTANT(COMES_WITHOUT_SWAP,
+			       sl_chain_has(
+				       sl_node_chain_of(node, claim), SL_RESOLVER_SWAP),
+			       true));
+}
+
 static sl_ns demand_end(const struct sl_node *node, const struct sl_node_demand *demand)
 {
 	sl_ns since = demand->burst_since ? demand->burst_since : demand->arrived;
@@ -64,7 +81,8 @@ static bool is_in_doubt(const struct sl_node *node, const struct sl_node_claim *
 
 	if (demand->back_off.times)
 		return true;
-	if (sl_node_has(node, SL_RESOLVER_PRIORITY) || claim->room.moves)
+	if (sl_chain_has(sl_node_chain_of(node, claim), SL_RESOLVER_PRIORITY) ||
+		claim->room.moves)
 		return false;
 	return seats_bytes + demand->bytes >
 		       sl_ledger_free_bytes(&node->ledger, demand->gpu) +
@@ -78,7 +96,7 @@ static enum sl_reason end_of(struct sl_node_step *step, struct sl_node_claim *cl
 	struct sl_node *node = step->node;
 	const struct sl_node_demand *demand = claim->demand;
 	bool fits = claim->has_seat || claim->verdict == SL_NODE_KEPT;
-	bool comes = !fits && sl_node_endless(node, claim) == SL_ENDLESS_NOT;
+	bool comes = !fits && sl_node_comes(node, claim);
 	sl_ns at = sl_node_wait_end(node, claim);
 	bool late;
 
@@ -86,7 +104,8 @@ static enum sl_reason end_of(struct sl_node_step *step, struct sl_node_claim *cl
 	if (comes && sl_node_swaps(node))
 		return SL_REASON_NONE;
 	/* Otherwise processes that end by themselves may serve it, or earlier claims. */
-	late = fits || comes || sl_node_has(node, SL_RESOLVER_WAIT);
+	late = fits || comes ||
+	       sl_chain_has(sl_node_chain_of(node, claim), SL_RESOLVER_WAIT);
 	if (late && !sl_node_has_come(step, at))
 		return SL_REASON_NONE;
 	if (node->plan->now.gpu[demand->gpu].degraded)

@@ -33,10 +33,10 @@ static uint64_t kept_before(
 uint64_t sl_node_promised(const struct sl_node *node, const struct sl_node_demand *demand)
 {
 	const struct sl_node_workload *own = demand->client->workload;
-	bool stays = sl_node_stays_for_good(demand);
+	bool stays = sl_node_stays_for_good(node, demand);
 	bool stands = sl_node_has(node, SL_RESOLVER_PRIORITY) &&
 		      !(demand->flags & SL_NODE_DEMAND_HELD) &&
-		      !(own->flags & SL_WORKLOAD_NO_SWAP);
+		      !sl_node_is_fixed(node, own);
 	uint64_t bytes = 0;
 
 	sl_node_each_workload (other, node) {

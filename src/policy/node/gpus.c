@@ -24,25 +24,28 @@ sl_ns sl_node_cost_in(const struct sl_node *node, uint32_t gpu, uint64_t bytes)
 	return span_of(bytes, node->gpu[gpu].in_bytes_s);
 }
 
-/* 0 is the first resolver (lowest four bits), 8: not in the chain. */
-static uint32_t place_of(const struct sl_node *node, enum sl_resolver resolver)
-{
-	uint32_t place = 0;
-
-	while (place < 8 && (node->config.config.chain >> 4 * place & 15) != resolver)
-		place++;
-	return place;
-}
-
 bool sl_node_has(const struct sl_node *node, enum sl_resolver resolver)
 {
-	return place_of(node, resolver) < 8;
+	return sl_chain_has(node->config.config.chain, resolver);
 }
 
-bool sl_node_is_before(
-	const struct sl_node *node, enum sl_resolver first, enum sl_resolver second)
+uint32_t sl_node_chain(
+	const struct sl_node *node, const struct sl_node_workload *workload)
 {
-	return place_of(node, first) < place_of(node, second);
+	uint32_t own = SL_MUTANT(
+		OWN_CHAIN_IGNORED, workload->flags >> SL_WORKLOAD_CHAIN_SHIFT, 0);
+	uint32_t all = node->config.config.chain;
+
+	return own ? SL_MUTANT(CHAIN_BEYOND_NODE, sl_chain_within(own, all), own) : all;
+}
+
+bool sl_node_is_fixed(const struct sl_node *node, const struct sl_node_workload *workload)
+{
+	return workload->flags & SL_WORKLOAD_NO_SWAP ||
+	       SL_MUTANT(FIXED_GPU_SWAPS,
+		       (workload->account.gpu_mask | workload->account.touched) &
+			       node->ledger.fixed_gpus,
+		       0);
 }
 
 bool sl_node_swaps(const struct sl_node *node)
@@ -160,6 +163,8 @@ void sl_node_on_gpu_add(struct sl_node_step *step, const struct sl_event *event)
 	}
 	sl_ledger_set_gpu(&node->ledger, gpu, event->gpu_add.capacity_bytes,
 		event->gpu_add.reserve_bytes, event->gpu_add.driver_bytes);
+	node->ledger.fixed_gpus &= ~(1u << gpu);
+	node->ledger.fixed_gpus |= (uint32_t)(event->gpu_add.fixed != 0) << gpu;
 	sl_node_repay(step, gpu);
 	if (node->gpu[gpu].lost) {
 		node->gpu[gpu].lost = SL_MUTANT(LOST_FOR_EVER, false, true);

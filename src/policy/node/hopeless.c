@@ -127,7 +127,7 @@ static struct sl_deadlock_scene scene_of(
 				.of = workload,
 				.priority = workload->priority,
 				.stands = sl_node_has(node, SL_RESOLVER_PRIORITY) &&
-					  !(workload->flags & SL_WORKLOAD_NO_SWAP)};
+					  !sl_node_is_fixed(node, workload)};
 		if (!parties || h->party[parties - 1].client != claim->client) {
 			struct sl_node_party *party = &h->party[parties++];
 

@@ -117,11 +117,14 @@ void sl_node_tell_degraded(struct sl_node_step *step);
 /* Time to move this many bytes off the GPU, and onto it. */
 sl_ns sl_node_cost_out(const struct sl_node *node, uint32_t gpu, uint64_t bytes);
 sl_ns sl_node_cost_in(const struct sl_node *node, uint32_t gpu, uint64_t bytes);
-/* The chain has this resolver. */
+/* The node's chain has this resolver. */
 bool sl_node_has(const struct sl_node *node, enum sl_resolver resolver);
-/* The chain has `first`, before `second` if it has that. */
-bool sl_node_is_before(
-	const struct sl_node *node, enum sl_resolver first, enum sl_resolver second);
+/* The chain of the workload's demands above its request. */
+uint32_t sl_node_chain(
+	const struct sl_node *node, const struct sl_node_workload *workload);
+/* Its memory is never moved: by its own choice, or because of its GPUs. */
+bool sl_node_is_fixed(
+	const struct sl_node *node, const struct sl_node_workload *workload);
 /* Anything can be moved to the host at all. */
 bool sl_node_swaps(const struct sl_node *node);
 

@@ -64,7 +64,7 @@ static uint64_t usable(const struct sl_node *node)
 bool sl_node_can_lend(const struct sl_node *node, const struct sl_node_claim *claim)
 {
 	/* A demand that stays for good waits until leaving bytes have left. */
-	bool stays = sl_node_stays_for_good(claim->demand);
+	bool stays = sl_node_stays_for_good(node, claim->demand);
 	const struct sl_ledger_account *account = &claim->client->workload->account;
 	uint32_t gpu = claim->demand->gpu;
 	uint64_t on[SL_NODE_GPUS_MAX], with;

@@ -47,7 +47,7 @@ bool sl_node_stands_above(const struct sl_node *node, const struct sl_node_claim
 	       SL_MUTANT(HELD_ON_LOAN, !(claim->demand->flags & SL_NODE_DEMAND_HELD),
 		       true) &&
 	       SL_MUTANT(LENDS_TO_NO_SWAP,
-		       !(claim->client->workload->flags & SL_WORKLOAD_NO_SWAP), true);
+		       !sl_node_is_fixed(node, claim->client->workload), true);
 }
 
 /* The body's need on one of its GPUs; now: on the plan's copy. */
@@ -102,7 +102,7 @@ void sl_node_room_claim(struct sl_node *node, const struct sl_node_claim *claim,
 			      !(look->is_whole && look->stays) && !sums->is_within);
 	room->demand = demand && !entitled;
 	room->turns = demand && claim->entitled && node->plan->crowded & claim->gpus;
-	room->stays = demand && sl_node_stays_for_good(demand);
+	room->stays = demand && sl_node_stays_for_good(node, demand);
 	for (uint32_t gpu = 0; gpu < node->plan->now.gpus; gpu++) {
 		bool has = look->gpus >> gpu & 1;
 

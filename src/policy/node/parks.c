@@ -18,9 +18,10 @@ static void tell_done(struct sl_node_step *step, const struct sl_node_workload *
 }
 
 /* It has memory there that it cannot move. */
-static bool cannot_move(const struct sl_node_workload *workload)
+static bool cannot_move(
+	const struct sl_node *node, const struct sl_node_workload *workload)
 {
-	if (workload->flags & SL_WORKLOAD_NO_SWAP)
+	if (sl_node_is_fixed(node, workload))
 		return true;
 	sl_node_each_client_of (client, workload) {
 		if (client->stage == SL_NODE_DYING || client->swaps)
@@ -43,7 +44,7 @@ static bool refuse_park(
 
 	if (workload->stage == SL_NODE_PARKED)
 		sl_node_refuse(step, id, SL_REASON_PARKED_ALREADY, 0, 0, 0);
-	else if (cannot_move(workload))
+	else if (cannot_move(node, workload))
 		sl_node_refuse(step, id, SL_REASON_PARK_NO_SWAP, 0, 0, 0);
 	else if (SL_MUTANT(PARKS_WITHOUT_POOL,
 			 all.bytes > all.room_bytes || !node->config.config.pool_bytes,

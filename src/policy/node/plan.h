@@ -220,6 +220,10 @@ bool sl_node_helps(struct sl_node_step *step, const struct sl_node_claim *claim)
 void sl_node_end_demands(struct sl_node_step *step);
 void sl_node_end_demand(
 	struct sl_node_step *step, struct sl_node_claim *claim, enum sl_reason reason);
+/* The resolvers that serve it. */
+uint32_t sl_node_chain_of(const struct sl_node *node, const struct sl_node_claim *claim);
+/* Others leave for it, now or at its turn. */
+bool sl_node_comes(struct sl_node *node, struct sl_node_claim *claim);
 /* The longest wait of its bursts: its own, or the node's. */
 sl_ns sl_node_wait_max(
 	const struct sl_node *node, const struct sl_node_workload *workload);
@@ -237,12 +241,13 @@ void sl_node_move(struct sl_node_step *step);
 void sl_node_send_away(struct sl_node_step *step);
 /* --- lends.c --- */
 /* Once granted, its memory cannot be moved. */
-static inline bool sl_node_stays_for_good(const struct sl_node_demand *demand)
+static inline bool sl_node_stays_for_good(
+	const struct sl_node *node, const struct sl_node_demand *demand)
 {
 	const struct sl_node_client *client = demand->client;
 
-	return demand->flags & SL_NODE_DEMAND_HELD ||
-	       client->workload->flags & SL_WORKLOAD_NO_SWAP || !client->swaps;
+	return demand->flags & SL_NODE_DEMAND_HELD || !client->swaps ||
+	       sl_node_is_fixed(node, client->workload);
 }
 /* The demand's client is partly on the host, and exceeds the request on another GPU: a burst comes
  * along. */

@@ -11,9 +11,14 @@
 /* A burst that the chain does not let move anything yet gets free memory only. */
 static bool is_only_free(struct sl_node_step *step, const struct sl_node_claim *claim)
 {
-	return !claim->entitled &&
-	       SL_MUTANT(SWAPS_BEFORE_WAIT,
-		       sl_node_is_before(step->node, SL_RESOLVER_WAIT, SL_RESOLVER_SWAP),
+	uint32_t chain = sl_node_chain_of(step->node, claim);
+
+	if (claim->entitled)
+		return false;
+	if (SL_MUTANT(MOVES_WITHOUT_SWAP, !sl_chain_has(chain, SL_RESOLVER_SWAP), false))
+		return true;
+	return SL_MUTANT(SWAPS_BEFORE_WAIT,
+		       sl_chain_is_before(chain, SL_RESOLVER_WAIT, SL_RESOLVER_SWAP),
 		       false) &&
 	       !sl_node_has_come(step, sl_node_wait_end(step->node, claim));
 }
@@ -78,8 +83,7 @@ static void reserve(struct sl_node_step *step, struct sl_node_claim *claim,
 	const struct sl_room_claim *of)
 {
 	struct sl_node_plan *plan = step->node->plan;
-	bool comes = claim->verdict != SL_NODE_TIME &&
-		     sl_node_endless(step->node, claim) == SL_ENDLESS_NOT;
+	bool comes = claim->verdict != SL_NODE_TIME && sl_node_comes(step->node, claim);
 
 	sl_ns at =
 		sl_node_later(claim->facts.asked_at, step->node->config.config.head_pass);
@@ -305,8 +309,7 @@ static bool look(struct sl_node_step *step, uint32_t at)
 			client->look->sits = true;
 		return true;
 	}
-	if (claim->verdict != SL_NODE_TIME &&
-		sl_node_endless(step->node, claim) == SL_ENDLESS_NOT)
+	if (claim->verdict != SL_NODE_TIME && sl_node_comes(step->node, claim))
 		plan->blocked |= claim->gpus;
 	reserve(step, claim, &of);
 	return true;

@@ -119,15 +119,17 @@ static void tell_all(const struct sl_node_choice *choice)
 static bool is_ripe(struct sl_node_step *step, const struct sl_node_claim *claim)
 {
 	return SL_MUTANT(STOPS_BEFORE_WAIT,
-		       sl_node_is_before(
-			       step->node, SL_RESOLVER_PRIORITY, SL_RESOLVER_WAIT),
+		       sl_chain_is_before(sl_node_chain_of(step->node, claim),
+			       SL_RESOLVER_PRIORITY, SL_RESOLVER_WAIT),
 		       true) ||
 	       sl_node_has_come(step, sl_node_wait_end(step->node, claim));
 }
 
 static bool by_priority(struct sl_node_choice *choice)
 {
-	if (!sl_node_has(choice->step->node, SL_RESOLVER_PRIORITY) ||
+	uint32_t chain = sl_node_chain_of(choice->step->node, choice->claim);
+
+	if (!sl_chain_has(chain, SL_RESOLVER_PRIORITY) ||
 		!is_ripe(choice->step, choice->claim) || !sl_node_choose(choice, false))
 		return false;
 	/* Notes why nothing was moved instead; the claim has its room when they have ended. */

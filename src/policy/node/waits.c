@@ -51,6 +51,19 @@ static sl_ns span_of(wide span)
 	return span > SL_NS_NEVER ? SL_NS_NEVER : (sl_ns)span;
 }
 
+/* Nothing is moved for its memory, or for what it asks for, before the longest wait is over. */
+static bool waits_first(
+	const struct sl_node *node, const struct sl_node_workload *workload)
+{
+	return sl_chain_is_before(
+		       node->config.config.chain, SL_RESOLVER_WAIT, SL_RESOLVER_SWAP) ||
+	       (!workload->sums->asks_within &&
+		       SL_MUTANT(OWN_WAIT_UNTOLD,
+			       sl_chain_is_before(sl_node_chain(node, workload),
+				       SL_RESOLVER_WAIT, SL_RESOLVER_SWAP),
+			       false));
+}
+
 static sl_ns wait_of(const struct sl_node *node, const struct sl_node_workload *workload,
 	const struct set *set, bool crowded)
 {
@@ -58,7 +71,7 @@ static sl_ns wait_of(const struct sl_node *node, const struct sl_node_workload *
 	wide span = (wide)sums->cost + before_moving(node);
 	bool within = sums->is_within && sums->asks_within;
 
-	if (sl_node_is_before(node, SL_RESOLVER_WAIT, SL_RESOLVER_SWAP) && !within)
+	if (!within && waits_first(node, workload))
 		span += sl_node_wait_max(node, workload);
 
 	if (within) {
@@ -144,15 +157,16 @@ static bool is_too_large(
 }
 
 /* GPUs where a burst that stays asks: it must leave requests room. */
-static uint32_t held_gpus(const struct sl_node_plan *plan)
+static uint32_t held_gpus(const struct sl_node *node)
 {
+	const struct sl_node_plan *plan = node->plan;
 	uint32_t gpus = 0;
 
 	for (uint32_t i = 0; i < plan->claims_count; i++) {
 		const struct sl_node_claim *claim = &plan->claims[i];
 
 		if (claim->demand && !claim->entitled && !claim->is_over &&
-			sl_node_stays_for_good(claim->demand))
+			sl_node_stays_for_good(node, claim->demand))
 			gpus |= 1u << claim->demand->gpu;
 	}
 	return SL_MUTANT(HELD_COUNT_ALONE, gpus, 0);
@@ -162,7 +176,7 @@ static uint32_t held_gpus(const struct sl_node_plan *plan)
 static uint32_t full_sets(const struct sl_node *node)
 {
 	const struct sl_node_plan *plan = node->plan;
-	uint32_t full = 0, held = held_gpus(plan);
+	uint32_t full = 0, held = held_gpus(node);
 
 	for (uint32_t gpu = 0; gpu < plan->now.gpus; gpu++) {
 		uint64_t bytes = plan->lasts.gpu[gpu].fixed_bytes;

@@ -26,7 +26,7 @@ static void on_config(struct swap_rules *r, const struct sl_event *e)
 	r->pool_member = e->config.pool_member_bytes;
 	r->turn_max = e->config.turn_max ? e->config.turn_max : 10 * SL_S;
 	r->recover_wait = e->config.recover_wait;
-	r->swaps = r->has_priority = r->waits = false;
+	r->chain = chain;
 	r->wait_max = e->config.wait_max;
 	r->stop_idle = e->config.stop_idle;
 	r->stop_grace = e->config.stop_grace;
@@ -34,11 +34,8 @@ static void on_config(struct swap_rules *r, const struct sl_event *e)
 	r->last_resort = e->config.last_resort;
 	r->detaches = e->config.detach;
 	r->waits_first = (chain & 15) == SL_RESOLVER_WAIT;
-	for (; chain; chain >>= 4) {
-		r->swaps |= (chain & 15) == SL_RESOLVER_SWAP;
-		r->has_priority |= (chain & 15) == SL_RESOLVER_PRIORITY;
-		r->waits |= (chain & 15) == SL_RESOLVER_WAIT;
-	}
+	r->swaps = swap_chain_has(chain, SL_RESOLVER_SWAP);
+	r->has_priority = swap_chain_has(chain, SL_RESOLVER_PRIORITY);
 	r->contest++;
 }
 

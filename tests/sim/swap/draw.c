@@ -193,6 +193,25 @@ static void draw_resolvers(struct swap_world *w)
 		sl_rng_one_in(&w->rng, 2) ? SL_LAST_RESORT_FAIL : SL_LAST_RESORT_STOP;
 }
 
+bool swap_draw_chains(uint64_t seed)
+{
+	return (seed * 0xd1342543de82ef95) >> 63;
+}
+
+uint32_t swap_draw_chain(struct swap_world *w)
+{
+	static const uint32_t chains[] = {0, SL_CHAIN(SL_RESOLVER_WAIT, 0, 0),
+		SL_CHAIN(SL_RESOLVER_FAIL, 0, 0), SL_CHAIN(SL_RESOLVER_SWAP, 0, 0),
+		SL_CHAIN(SL_RESOLVER_WAIT, SL_RESOLVER_SWAP, 0),
+		SL_CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_WAIT, 0),
+		SL_CHAIN(SL_RESOLVER_PRIORITY, SL_RESOLVER_WAIT, 0),
+		SL_CHAIN(SL_RESOLVER_WAIT, SL_RESOLVER_PRIORITY, 0),
+		SL_CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_WAIT, SL_RESOLVER_PRIORITY)};
+
+	return chains[sl_rng_below(&w->rng, SL_ARRAY_LEN(chains))]
+	       << SL_WORKLOAD_CHAIN_SHIFT;
+}
+
 void swap_draw_episode(struct swap_world *w)
 {
 	w->mood = w->forced_mood ? (enum swap_mood)(w->forced_mood - 1)

@@ -268,6 +268,25 @@ static bool may_all_enter(const struct swap_rules *r, const struct swap_member *
 	return true;
 }
 
+/* Nothing is moved for it, or for a burst that it waits for, before the longest wait is over. */
+static bool waits_first(struct swap_rules *r, const struct swap_member *m)
+{
+	for (uint32_t i = 0; i < r->parties && !r->waits_first; i++) {
+		const struct swap_party *p = &r->party[i];
+
+		for (uint32_t n = 0; p->used && p->workload == m->id && n < SWAP_GRANTS;
+			n++) {
+			const struct swap_demand *d = &p->demand[n];
+			bool burst = d->used && !d->epoch && !swap_is_entitled(r, m, d);
+
+			if (burst && !swap_chain_begins(swap_chain_of(r, m, true),
+					     SL_RESOLVER_SWAP, SL_RESOLVER_WAIT))
+				return true;
+		}
+	}
+	return r->waits_first;
+}
+
 /* MAX_WAIT: a workload is resident again within the longest wait that the node told. This is judged
  * as long as the competing clients stay the same and none of them ends by itself. */
 static void judge_wait(
@@ -287,9 +306,10 @@ static void judge_wait(
 	}
 	if (m->contest != r->contest || is_any_going(r)) {
 		/* No client competes: it waits for its own way back. */
-		sl_ns span = v.longest_wait ? v.longest_wait
-					    : swap_cost(r, m->id) + 2 * SL_S +
-						      (r->waits_first ? r->wait_max : 0);
+		sl_ns span = v.longest_wait
+				     ? v.longest_wait
+				     : swap_cost(r, m->id) + 2 * SL_S +
+					       (waits_first(r, m) ? r->wait_max : 0);
 		sl_ns bound = span == SL_NS_NEVER ? SL_NS_NEVER : r->now + span;
 
 		m->contest = r->contest;

@@ -81,7 +81,11 @@ static void on_set_done(struct swap_rules *r, const struct sl_action *a)
 		m->limit = a->set_done.limit_bytes;
 		m->priority = a->set_done.priority;
 		if (e->workload_set.which & SL_SET_FLAGS)
-			m->flags = e->workload_set.flags;
+			m->flags = (m->flags & 0xffff0000) |
+				   (e->workload_set.flags & 0xffff);
+		if (e->workload_set.which & SL_SET_CHAIN)
+			m->flags = (m->flags & 0xffff) |
+				   (e->workload_set.flags & 0xffff0000);
 		if (e->workload_set.which & SL_SET_WARM)
 			m->warm_after = e->workload_set.warm_after;
 		if (e->workload_set.which & SL_SET_GRACE)
@@ -280,7 +284,7 @@ static void on_deny(struct swap_rules *r, const struct sl_action *a)
 	struct swap_party *p = swap_party_of(r, a->deny.client);
 	struct swap_demand *d = demand_of(p, a->deny.ask);
 	struct swap_member *m = p ? swap_member_of(r, p->workload) : NULL;
-	uint32_t reason = a->deny.reason;
+	uint32_t reason = a->deny.reason, chain;
 
 	if (!d || !m)
 		return;
@@ -293,8 +297,18 @@ static void on_deny(struct swap_rules *r, const struct sl_action *a)
 			", which is within the request of workload %" PRIu64 "%s",
 			sl_reason_name(reason), p->id, d->ask, m->id,
 			m->parked ? " (parked)" : "");
-	if ((reason == SL_REASON_WAITED_TOO_LONG || reason == SL_REASON_HOPELESS ||
-		    reason == SL_REASON_NO_RESOLVER) &&
+	chain = swap_chain_of(r, m, !swap_is_entitled(r, m, d));
+	if ((reason == SL_REASON_NO_RESOLVER &&
+		    swap_chain_has(chain, SL_RESOLVER_WAIT)) ||
+		(reason == SL_REASON_WAITED_TOO_LONG && r->now - d->since < r->wait_max))
+		swap_break(r, SWAP_CHAIN,
+			"%s for %" PRIu64 "/%" PRIu64 " after %" PRIu64
+			" ms, with the resolvers %x",
+			sl_reason_name(reason), p->id, d->ask, swap_ms(r->now - d->since),
+			chain);
+	if (swap_chain_has(chain, SL_RESOLVER_SWAP) &&
+		(reason == SL_REASON_WAITED_TOO_LONG || reason == SL_REASON_HOPELESS ||
+			reason == SL_REASON_NO_RESOLVER) &&
 		!swap_party_evicted(p) && (!p->order || p->is_restore) && !d->held &&
 		swap_could_be_had(r, p, m, d->gpu))
 		swap_break(r, SWAP_FREE,
@@ -391,6 +405,51 @@ static void judge_grace(struct swap_rules *r, const struct swap_party *p,
 /* It names the first workload that it is for: it may be for any that lacks memory there. */
 #define FOR_ANY 0
 
+/* A body comes back at its turn; of a burst demand, its chain decides. at_once: although the node's
+ * bursts wait first. */
+static bool moves_for(struct swap_rules *r, const struct swap_party *p,
+	const struct swap_member *m, const struct swap_demand *d, bool at_once)
+{
+	bool burst = !swap_is_entitled(r, m, d);
+	uint32_t chain = swap_chain_of(r, m, burst);
+
+	if (!at_once)
+		return swap_chain_has(chain, SL_RESOLVER_SWAP);
+	return burst && chain != r->chain && swap_chain_has(chain, SL_RESOLVER_SWAP) &&
+	       (swap_chain_begins(chain, SL_RESOLVER_SWAP, SL_RESOLVER_WAIT) ||
+		       r->now - d->since >= r->wait_max);
+}
+
+static bool is_any(struct swap_rules *r, bool at_once)
+{
+	for (uint32_t i = 0; i < r->parties; i++) {
+		const struct swap_party *p = &r->party[i];
+		const struct swap_member *m = swap_member_of(r, p->workload);
+
+		if (!p->used || !p->alive || !m)
+			continue;
+		if (swap_party_wants(p) && !at_once)
+			return true;
+		for (uint32_t n = 0; n < SWAP_GRANTS; n++) {
+			const struct swap_demand *d = &p->demand[n];
+
+			if (d->used && !d->epoch && moves_for(r, p, m, d, at_once))
+				return true;
+		}
+	}
+	return false;
+}
+
+static bool may_any_move(struct swap_rules *r)
+{
+	return is_any(r, false);
+}
+
+static bool moves_any_by_own(struct swap_rules *r)
+{
+	return is_any(r, true);
+}
+
 /* NEEDED, CHAIN: memory moves for another workload, which lacks it. */
 static void judge_need(struct swap_rules *r, const struct sl_action *a,
 	const struct swap_party *p, const struct swap_member *m, bool rightly)
@@ -416,7 +475,12 @@ static void judge_need(struct swap_rules *r, const struct sl_action *a,
 	for (uint32_t i = 0; r->waits_first && i < SWAP_GPUS; i++)
 		waited = sl_max_u64(waited, swap_lacking_for(r, FOR_ANY, i));
 	/* Behind `wait` in the chain others are moved for a burst only after its wait. */
-	if (r->waits_first && !rightly && waited < r->wait_max)
+	if (!rightly && !may_any_move(r))
+		swap_break(r, SWAP_CHAIN,
+			"client %" PRIu64 " is evicted for workload %" PRIu64
+			", and no waiting burst has `swap` among its resolvers",
+			p->id, other->id);
+	if (r->waits_first && !rightly && waited < r->wait_max && !moves_any_by_own(r))
 		swap_break(r, SWAP_CHAIN,
 			"client %" PRIu64 " is evicted for workload %" PRIu64
 			", which has waited for %" PRIu64 " ms of %" PRIu64,

@@ -109,7 +109,7 @@ struct swap_rules {
 	uint32_t rounds;       /* in which it only asked to be woken at once */
 	struct sl_event event; /* of the step */
 	bool swaps;            /* swap is in the chain and there is a pool */
-	bool waits;            /* a burst that nothing can help is not denied at once */
+	uint32_t chain;
 	bool detaches;
 	bool waits_first; /* what stands behind `wait` is tried once wait_max is over */
 	sl_ns wait_max, stop_idle, stop_grace, untakeable_after;
@@ -232,6 +232,13 @@ sl_ns swap_quiet_member(const struct swap_rules *r, const struct swap_member *m)
 uint64_t swap_lack(struct swap_rules *r, uint32_t gpu);
 /* What the client lacks there could be had by moving memory that is not in use. */
 bool swap_is_pool_ample(const struct swap_rules *r);
+/* The resolvers of the demand, in order: its workload's own, as far as the node has them, for a
+ * burst. */
+uint32_t swap_chain_of(
+	const struct swap_rules *r, const struct swap_member *m, bool burst);
+bool swap_chain_has(uint32_t chain, enum sl_resolver resolver);
+/* Is the second one not before the first? */
+bool swap_chain_begins(uint32_t chain, enum sl_resolver first, enum sl_resolver second);
 bool swap_could_be_had(struct swap_rules *r, const struct swap_party *p,
 	const struct swap_member *m, uint32_t gpu);
 /* The pool cannot take what would have to leave for those that wait. The node says so, and the next

@@ -111,6 +111,7 @@ static void judge_term(struct swap_rules *r, const struct sl_action *a,
 {
 	const struct swap_member *other = swap_member_of(r, a->stop.other);
 	bool last = a->stop.reason == SL_REASON_STOP_LAST_RESORT;
+	uint32_t chain;
 	sl_ns waited;
 
 	if (p->termed || (p->expected && swap_recovers(r)))
@@ -133,7 +134,11 @@ static void judge_term(struct swap_rules *r, const struct sl_action *a,
 			"client %" PRIu64
 			" is stopped as the last resort for what is within no request",
 			p->id);
-	if (!last && (!r->has_priority || (r->waits_first && waited < r->wait_max)))
+	chain = swap_chain_of(r, other, !swap_lacks_rightly(r, other->id, a->stop.gpu));
+	if (!last && (!swap_chain_has(chain, SL_RESOLVER_PRIORITY) ||
+			     (swap_chain_begins(
+				      chain, SL_RESOLVER_WAIT, SL_RESOLVER_PRIORITY) &&
+				     waited < r->wait_max)))
 		swap_break(r, SWAP_CHAIN,
 			"client %" PRIu64
 			" is stopped for one that has waited for %" PRIu64

@@ -99,6 +99,10 @@ static void set(struct swap_world *w, struct swap_workload *wl)
 			.flags = sl_rng_one_in(&w->rng, 4) ? SL_WORKLOAD_NO_SWAP : 0,
 			.warm_after = sl_rng_one_in(&w->rng, 2) ? 0 : 5 * SL_S}};
 
+	if (w->chains && sl_rng_one_in(&w->rng, 2)) {
+		e.workload_set.which |= SL_SET_CHAIN;
+		e.workload_set.flags |= swap_draw_chain(w);
+	}
 	e.workload_set.which |= SL_SET_GRACE;
 	e.workload_set.idle_grace = swap_draw_grace(w);
 	swap_step(w, e);

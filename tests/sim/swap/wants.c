@@ -250,12 +250,46 @@ uint64_t swap_lack(struct swap_rules *r, uint32_t gpu)
 
 /* --- unused memory --- */
 
+uint32_t swap_chain_of(
+	const struct swap_rules *r, const struct swap_member *m, bool burst)
+{
+	uint32_t own = m->flags >> 16, chain = 0, shift = 0;
+
+	if (!burst || !own)
+		return r->chain;
+	for (; own; own >>= 4) {
+		if (swap_chain_has(r->chain, own & 15)) {
+			chain |= (own & 15) << shift;
+			shift += 4;
+		}
+	}
+	return chain;
+}
+
+bool swap_chain_has(uint32_t chain, enum sl_resolver resolver)
+{
+	for (; chain; chain >>= 4) {
+		if ((chain & 15) == resolver)
+			return true;
+	}
+	return false;
+}
+
+bool swap_chain_begins(uint32_t chain, enum sl_resolver first, enum sl_resolver second)
+{
+	for (; chain; chain >>= 4) {
+		if ((chain & 15) == first || (chain & 15) == second)
+			return (chain & 15) == first;
+	}
+	return false;
+}
+
 /* None of its clients waits, and it can be moved. */
-static bool is_movable(
-	struct swap_rules *r, const struct swap_party *p, const struct swap_member *m)
+static bool is_movable(struct swap_rules *r, const struct swap_party *p,
+	const struct swap_member *m, uint32_t chain)
 {
 	/* Only once it is proven, which is not asked for in a chain without `wait`. */
-	if (!r->waits && !p->proven)
+	if (!swap_chain_has(chain, SL_RESOLVER_WAIT) && !p->proven)
 		return false;
 	for (uint32_t n = 0; n < SWAP_GRANTS; n++) {
 		if (p->demand[n].used)
@@ -272,13 +306,14 @@ static bool is_movable(
 static uint64_t unused_by_others(
 	struct swap_rules *r, const struct swap_member *own, uint32_t gpu)
 {
+	uint32_t chain = swap_chain_of(r, own, true);
 	uint64_t sum = 0;
 
 	for (uint32_t i = 0; i < r->parties; i++) {
 		const struct swap_party *p = &r->party[i];
 		const struct swap_member *m = swap_member_of(r, p->workload);
 
-		if (p->used && p->alive && m && m != own && is_movable(r, p, m))
+		if (p->used && p->alive && m && m != own && is_movable(r, p, m, chain))
 			sum += sl_sub_sat(
 				p->backing[gpu] - p->evicted[gpu], p->held[gpu]);
 	}

@@ -360,6 +360,9 @@ void swap_arrive(struct swap_world *w, struct swap_workload wl)
 			continue;
 		wl.id = ++w->next_id;
 		wl.mask = 0;
+		if (w->chains && !w->scripted && w->mood != SWAP_TURNS &&
+			w->mood != SWAP_SHARES)
+			wl.flags |= swap_draw_chain(w);
 		w->workload[i] = wl;
 		swap_step(w, (struct sl_event){.type = SL_EVENT_WORKLOAD_ADD,
 				     .workload_add = {.workload = wl.id,
@@ -611,6 +614,7 @@ void swap_world_init(struct swap_world *w, uint64_t seed)
 	memset(w, 0, sizeof(*w));
 	w->rng.state = seed;
 	w->detaches = swap_draw_detach(seed);
+	w->chains = swap_draw_chains(seed);
 	w->now = 1 * SL_S;
 }
 

@@ -183,7 +183,8 @@ struct swap_world {
 	/* of the episode */
 	enum swap_mood mood;
 	bool faults, drains, scripted;
-	bool detaches;                     /* of the whole run */
+	bool detaches; /* of the whole run */
+	bool chains;   /* likewise: workloads have resolvers of their own */
 	enum sl_swap_cause refuses_places; /* in plays */
 	bool stops;                        /* `priority` is among the resolvers */
 	uint32_t gpus, workloads_most, clients_most;
@@ -267,6 +268,9 @@ void swap_order_goes_on(struct swap_world *w, uint32_t slot);
 /* --- places.c --- */
 /* Whether processes of parked workloads leave their GPUs in this seed's world. */
 bool swap_draw_detach(uint64_t seed);
+/* Likewise, whether workloads have resolvers of their own; and one chain, in the bits of flags. */
+bool swap_draw_chains(uint64_t seed);
+uint32_t swap_draw_chain(struct swap_world *w);
 void swap_make_contexts(struct swap_world *w, uint32_t slot);
 /* The daemon carries out a DETACH or ATTACH, and is done with it. */
 void swap_place(struct swap_world *w, uint64_t client, const struct sl_action *a);

@@ -18,9 +18,12 @@ same 'set: all' "$(told)" \
 	'SET workload=2 name=a-model-server-1 which=31 flags=3 request=1:250000 limit=1:500000 priority=9 wait=90000 warm=0 grace=0'
 expect 'set: back to the longest wait of the daemon' 0 ", longest wait the daemon's$" "$sluice" set a-model-server-1 --longest-wait 0
 same 'set: back' "$(told | cut -d' ' -f4,9)" 'which=16 wait=0'
+expect 'set: resolvers' 0 ', on collision wait,swap$' "$sluice" set a-model-server-1 --on-collision wait,swap
+same 'set: resolvers' "$(told | cut -d' ' -f4,5)" 'which=1024 flags=1179648'
+expect 'set: no resolver' 64 "on-collision: 'stop' is no resolver; write swap, wait, priority or fail" "$sluice" set x --on-collision wait,stop
 expect 'set: below what it holds' 0 '^It holds 1.25 GiB above its limit.* stops it first' \
 	"$sluice" set a-model-server-1 --limit 2GiB
-expect 'set: nothing' 64 'nothing to change; give at least one of --request, --limit, --compute-request, --compute-limit, --priority, --keep-resident, --swap, --oom-first, --longest-wait, --warm-after, --detach-after, --idle-grace$' \
+expect 'set: nothing' 64 'nothing to change; give at least one of --request, --limit, --compute-request, --compute-limit, --priority, --keep-resident, --swap, --oom-first, --on-collision, --longest-wait, --warm-after, --detach-after, --idle-grace$' \
 	"$sluice" set a-model-server-1
 expect 'set: no share' 64 "compute-request 1GiB is no share" "$sluice" set a --compute-request 1GiB
 expect 'set: shares that contradict each other' 64 'is below --compute-request' "$sluice" set a --compute-request 0.5 --compute-limit 0.2

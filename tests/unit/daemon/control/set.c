@@ -260,6 +260,8 @@ static void run_takes_flags_and_defaults(void **state)
 	} rows[] = {
 		{0, SL_USE_OOM_FIRST},
 		{SL_RUN_OOM_WAIT, 0},
+		{SL_RUN_OOM_WAIT | SL_RESOLVER_WAIT << SL_RUN_CHAIN_SHIFT,
+			SL_RESOLVER_WAIT << SL_RUN_CHAIN_SHIFT},
 		{SL_RUN_OOM_FIRST | SL_RUN_NO_SWAP, SL_USE_OOM_FIRST | SL_USE_NO_SWAP},
 	};
 	struct rig *rig = *state;
@@ -310,6 +312,9 @@ static void mistakes_change_nothing(void **state)
 		{set_bytes("alpha", 0, 1ull << 60), "--limit is no amount"},
 		{set_msg(0, "alpha", SL_SET_PRIORITY), "--priority"},
 		{set_msg(0, "alpha", SL_SET_FLAGS), "flag"},
+		{set_msg(0, "alpha", SL_SET_CHAIN), "no chain of resolvers"},
+		{set_msg(0, "alpha", SL_SET_CHAIN),
+			"priority, which is not among the resolvers of this node"},
 		{set_bytes("alpha", 4 * RIG_GIB, 3 * RIG_GIB), "below the request"},
 		{set_bytes("alpha", 0, RIG_GIB), "below the request"},
 		{set_bytes("alpha", 14 * RIG_GIB, 15 * RIG_GIB),
@@ -320,7 +325,9 @@ static void mistakes_change_nothing(void **state)
 	};
 
 	rows[4].msg.set.priority_biased = SL_PRIORITY_BIAS + 1001;
-	rows[5].msg.set.flags = 1u << 20;
+	rows[5].msg.set.flags = 1u << 10;
+	rows[6].msg.set.flags = 9u << SL_RUN_CHAIN_SHIFT;
+	rows[7].msg.set.flags = (uint32_t)SL_RESOLVER_PRIORITY << SL_RUN_CHAIN_SHIFT;
 	rig_start(rig, NULL);
 	a = greeted(rig);
 	b = greeted(rig);
