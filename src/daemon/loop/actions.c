@@ -16,6 +16,7 @@
 #include "daemon/swap/place.h"
 #include "daemon/swap/swap.h"
 #include "daemon/workloads/park.h"
+#include "daemon/workloads/meters.h"
 #include "daemon/workloads/probing.h"
 #include "daemon/workloads/stopper.h"
 
@@ -162,7 +163,7 @@ void sl_actions_carry_out(void *context, const struct sl_action *action)
 	case SL_ACTION_VIEW:
 		sl_views_changed(daemon, action->view.workload, action->view.gpu);
 		break;
-	case SL_ACTION_MOVES: break;
+	case SL_ACTION_MOVES: sl_meters_changed(daemon); break;
 	case SL_ACTION_PARKED: on_parked(daemon, action); break;
 	case SL_ACTION_RESUMED: on_resumed(daemon, action); break;
 	case SL_ACTION_LEFT:

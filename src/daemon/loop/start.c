@@ -131,6 +131,7 @@ static int on_hangup(
 	fresh.gpus = daemon->config.gpus;
 	fresh.metrics = daemon->config.metrics;
 	fresh.page = daemon->config.page;
+	sl_meters_changed(daemon);
 	daemon->config = fresh;
 	sl_daemon_configure(daemon);
 	sl_events_resize(daemon);

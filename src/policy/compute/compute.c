@@ -19,6 +19,9 @@
 #define WEIGHT_MIN 10u
 /* What a limit lets a workload use at once, beyond which it has to wait. */
 #define BURST (50 * SL_MS)
+/* A workload has slices that end until it has been alone for so long: what it queues in an endless
+ * one delays the next that comes. */
+#define CALM SL_S
 /* Figures for people are of periods of this length. */
 #define PERIOD (2 * SL_S)
 
@@ -246,17 +249,40 @@ uint32_t sl_compute_used_pm(const struct sl_compute_workload *workload, sl_ns no
 		workload->used * SL_COMPUTE_WHOLE / PERIOD, SL_COMPUTE_WHOLE);
 }
 
+static bool is_wanted_by_another(
+	struct sl_compute_node *compute, const struct sl_compute_workload *workload)
+{
+	sl_list_foreach (at, &compute->workloads) {
+		const struct sl_compute_workload *other = WORKLOAD(at);
+
+		if (other != workload && other->metered && meet(workload, other) &&
+			(other->runs || wants(other)))
+			return true;
+	}
+	return false;
+}
+
+static void note_rivals(
+	struct sl_compute_node *compute, struct sl_compute_workload *workload, sl_ns now)
+{
+	if (has_limit(compute, workload) || is_wanted_by_another(compute, workload))
+		workload->rivals_at = now;
+}
+
 static void charge(
 	struct sl_compute_node *compute, struct sl_compute_workload *workload, sl_ns now)
 {
 	sl_ns used = sl_sub_sat(now, workload->since);
 
 	workload->runs = false;
+	note_use(workload, now, used);
+	note_rivals(compute, workload, now);
+	if (workload->rivals_at < workload->since)
+		return; /* it took nothing from others */
 	used = SL_MUTANT(COMPUTE_CHARGES_SLICES, used, compute->slice);
 	workload->passed += used * SL_COMPUTE_WHOLE / weight_of(compute, workload);
 	if (workload->limit_pm)
 		workload->credit -= (int64_t)used;
-	note_use(workload, now, used);
 }
 
 static bool is_open(const struct sl_compute_workload *workload)
@@ -285,19 +311,6 @@ static void finish(
 }
 
 /* --- slices ------------------------------------------------------------------------------- */
-
-static bool is_wanted_by_another(
-	struct sl_compute_node *compute, const struct sl_compute_workload *workload)
-{
-	sl_list_foreach (at, &compute->workloads) {
-		const struct sl_compute_workload *other = WORKLOAD(at);
-
-		if (other != workload && other->metered && meet(workload, other) &&
-			(other->runs || wants(other)))
-			return true;
-	}
-	return false;
-}
 
 /* An endless slice ends once another workload wants a GPU of it. What it used until then took
  * nothing from others and is not charged. */
@@ -331,9 +344,10 @@ static bool is_within_limit(
 static void start(
 	struct sl_compute_node *compute, struct sl_compute_workload *workload, sl_ns now)
 {
-	bool alone =
-		!has_limit(compute, workload) && !is_wanted_by_another(compute, workload);
+	bool alone;
 
+	note_rivals(compute, workload, now);
+	alone = now - workload->rivals_at >= CALM;
 	workload->runs = true;
 	workload->endless = alone;
 	workload->since = now;

@@ -10,9 +10,9 @@
  * scheduling). Its weight is its request, or an equal part of what the requests leave. A workload
  * that waits for several GPUs keeps later ones from starting on them.
  *
- * A workload that waits alone has its GPUs without an end until another wants them. A GPU is
- * metered only while it has two workloads and one of them has a share, or a strict limit. On other
- * GPUs nothing is gated.
+ * A workload that has been alone for a second has its GPUs without an end until another wants them.
+ * What it uses alone is not charged. A GPU is metered only while it has two workloads and one of
+ * them has a share, or a strict limit. On other GPUs nothing is gated.
  *
  * Pure: no clock, no I/O, no allocation; the caller owns the structs. Shares are thousandths of a
  * GPU's time, 0: not set. Steps cost O(workloads^2).
@@ -56,9 +56,10 @@ struct sl_compute_workload {
 	uint32_t request_pm, limit_pm;
 	sl_ns passed; /* charged time, divided by the weight */
 	bool metered, runs, endless;
-	sl_ns since;    /* the slice is charged from here on */
-	sl_ns shut_by;  /* the slice is taken away then; SL_NS_NEVER: it has no end */
-	int64_t credit; /* what the limit leaves, nanoseconds */
+	sl_ns since;     /* the slice is charged from here on */
+	sl_ns shut_by;   /* the slice is taken away then; SL_NS_NEVER: it has no end */
+	sl_ns rivals_at; /* when another workload last wanted a GPU of it */
+	int64_t credit;  /* what the limit leaves, nanoseconds */
 	sl_ns credit_at;
 	/* For people: time in slices, now and in the last whole period. */
 	sl_ns period_at, period_used, used;
