@@ -225,11 +225,11 @@ wander() {
 	look "$wander_name"
 }
 looks_of() { json -n event=looked <"$T/$1"; }
+has_looked() { [ "$(looks_of "$1")" -gt "$2" ]; }
 look() {
 	look_before=$(looks_of "$1")
 	echo look >"$T/$1.in"
-	# shellcheck disable=SC2016 # for later
-	until_true 20 eval '[ "$(looks_of "'"$1"'")" -gt "'"$look_before"'" ]' || fail "$1 does not look"
+	until_true 20 has_looked "$1" "$look_before" || fail "$1 does not look"
 }
 # is_on NAME DEVICE UUID: after it has looked, all of its device is right there.
 is_on() {

@@ -20,11 +20,11 @@ daemon_of() {
 	wait_event "$T/daemon" listening
 }
 told() { json -n event=done <"$T/daemon"; }
+has_told() { [ "$(told)" -gt "$1" ]; }
 tell() {
 	tell_before=$(told)
 	echo "$1" >"$T/daemon.in"
-	# shellcheck disable=SC2016 # for later
-	until_true 50 eval '[ "$(told)" -gt "$tell_before" ]' || fail "$1: $(tail -n 1 "$T/daemon")"
+	until_true 50 has_told "$tell_before" || fail "$1: $(tail -n 1 "$T/daemon")"
 }
 # wander NAME GPUS: a wanderer under the library; $pid.
 wander() {
@@ -39,12 +39,12 @@ wander() {
 }
 looks_of() { json -n event=looked <"$T/$1"; }
 # look NAME LINE: only what it says from now on counts.
+has_looked() { [ "$(looks_of "$1")" -gt "$2" ]; }
 look() {
 	look_before=$(looks_of "$1")
 	look_from=$(($(wc -l <"$T/$1") + 1))
 	echo "$2" >"$T/$1.in"
-	# shellcheck disable=SC2016 # for later
-	until_true 30 eval '[ "$(looks_of "'"$1"'")" -gt "$look_before" ]' || fail "$1 does not look"
+	until_true 30 has_looked "$1" "$look_before" || fail "$1 does not look"
 	tail -n "+$look_from" "$T/$1" >"$T/last"
 }
 # is_on WHAT DEVICE NUMBER FIRST: $WHAT, look or child, has its device on that GPU, under the number FIRST.
