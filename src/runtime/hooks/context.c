@@ -28,6 +28,8 @@
 #include "runtime/share/import.h"
 #include "runtime/store/store.h"
 
+#include "base/log.h"
+
 #include <errno.h>
 
 /* The daemon answers within 200 ms (messages.def). */
@@ -66,27 +68,45 @@ struct asked {
 	struct sl_demand demand;
 };
 
-/* CUDA_SUCCESS: make the context, then call answered(). May wait as long as a demand does. */
-static CUresult ask(struct asked *asked, CUdevice dev)
+static void answered(struct asked *asked)
 {
-	struct sl_gpu *gpu = have_say() ? sl_device_gpu(dev) : NULL;
-	int saved_errno = errno, outcome;
+	if (asked->granted)
+		sl_demand_commit(&asked->demand, 0);
+}
 
-	asked->granted = false;
-	if (!gpu || __atomic_load_n(&gpu->has_context, __ATOMIC_RELAXED))
-		return CUDA_SUCCESS;
-	outcome = sl_demand_ask_as(&asked->demand, gpu, 1, SL_ASK_CONTEXT, NULL);
+/* May wait as long as a demand does. */
+static CUresult ask_daemon(struct asked *asked, struct sl_gpu *gpu)
+{
+	int outcome = sl_demand_ask_as(&asked->demand, gpu, 1, SL_ASK_CONTEXT, NULL);
+
 	asked->granted = outcome == SL_DEMAND_GRANTED;
-	errno = saved_errno;
 	if (outcome == SL_DEMAND_REFUSED)
 		return sl_session_join();
 	return asked->granted ? CUDA_SUCCESS : asked->demand.denial;
 }
 
-static void answered(struct asked *asked)
+/* CUDA_SUCCESS: make the context, then call answered(). */
+static CUresult ask(struct asked *asked, CUdevice dev)
 {
-	if (asked->granted)
-		sl_demand_commit(&asked->demand, 0);
+	struct sl_gpu *gpu = have_say() ? sl_device_gpu(dev) : NULL;
+	CUresult r = CUDA_SUCCESS;
+	int saved_errno = errno;
+
+	asked->granted = false;
+	if (!have_say() || (gpu && __atomic_load_n(&gpu->has_context, __ATOMIC_RELAXED)))
+		return r;
+	if (gpu)
+		r = ask_daemon(asked, gpu);
+	if (r == CUDA_SUCCESS && sl_device_is_left(dev)) {
+		answered(asked);
+		sl_warning(
+			"no context on device %d: the workload has moved away from that "
+			"GPU, and this process had none yet; start the program anew",
+			(int)dev);
+		r = CUDA_ERROR_DEVICE_UNAVAILABLE;
+	}
+	errno = saved_errno;
+	return r;
 }
 
 static CUresult created(CUcontext *ctx, CUdevice dev, CUresult result)

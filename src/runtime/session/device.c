@@ -28,6 +28,23 @@ struct sl_gpu *sl_device_gpu(CUdevice dev)
 	return gpu;
 }
 
+bool sl_device_is_left(CUdevice dev)
+{
+	const struct sl_gpu *gpu = sl_device_gpu(dev);
+	uint8_t now[SL_WIRE_UUID_BYTES];
+	const uint8_t *there;
+	CUuuid uuid;
+
+	if (sl_real.cuDeviceGetUuid(&uuid, dev) != CUDA_SUCCESS)
+		return false;
+	there = (const uint8_t *)uuid.bytes;
+	if (!gpu)
+		return sl_session_gpu_named(SL_GPU_JOINED, there) ||
+		       sl_session_gpu_named(SL_GPU_FIRST, there);
+	sl_session_uuid(gpu, SL_GPU_NOW, now);
+	return memcmp(now, there, sizeof(now)) != 0;
+}
+
 bool sl_device_of_place(const CUmemLocation *where, CUdevice *dev)
 {
 	switch (where->type) {

@@ -643,6 +643,34 @@ static void body_moves(void)
 	fake_stop();
 }
 
+static CUresult uuid_after_a_move(CUuuid *uuid, CUdevice dev)
+{
+	stub_uuid(dev + 2, (uint8_t *)uuid->bytes);
+	return CUDA_SUCCESS;
+}
+
+/* A process that had started the driver, and had no context, stays behind: it gets none there. */
+static void body_left_behind(void)
+{
+	CUcontext ctx;
+
+	start();
+	CHECK(sl_device_gpu(0));
+	fake_lock();
+	fake.moved_by = 2;
+	fake_unlock();
+	fake_send_gpu();
+	wait_until_at(2);
+	CHECK_EQ(cuCtxCreate_v2(&ctx, 0, 0), CUDA_ERROR_DEVICE_UNAVAILABLE);
+	/* Nor if it never asked for the device before. */
+	sl_device_forget();
+	CHECK_EQ(cuDevicePrimaryCtxRetain(&ctx, 0), CUDA_ERROR_DEVICE_UNAVAILABLE);
+	/* One that was taken along. */
+	sl_real.cuDeviceGetUuid = uuid_after_a_move;
+	CHECK_EQ(cuCtxCreate_v2(&ctx, 0, 0), CUDA_SUCCESS);
+	fake_stop();
+}
+
 struct reader {
 	struct sl_gpu *gpu;
 	unsigned int reads;
@@ -789,6 +817,7 @@ static void body_starts_after_a_move(void)
 	X(chunk)                     \
 	X(moves)                     \
 	X(moves_while_read)          \
+	X(left_behind)               \
 	X(starts_where_it_began)     \
 	X(starts_after_a_move)
 TESTS(TEST)
