@@ -1,8 +1,11 @@
 /*
+ * parking - see the header
+ *
  * The rows of the workload show the progress: what it has, what of it is on the host, and what
  * cannot be moved. A workload is parked if its state says so and only its held memory is on a GPU.
  * It is back if nothing of it is on the host, or if it has had a turn since the order: a workload
- * that takes turns may be evicted again between two looks.
+ * that takes turns may be evicted again between two looks. It is moved once it is back on the GPUs
+ * that were named.
  */
 #include "cli/conn/parking.h"
 
@@ -16,6 +19,7 @@
 
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -26,7 +30,7 @@
 
 /* State of a workload over all of its GPUs. */
 struct standing {
-	unsigned int gpus; /* GPUs with a row for it; 0: it has ended */
+	uint32_t gpus;     /* with a row for it, a bit each; 0: it has ended */
 	bool parked;       /* on all of them */
 	bool resuming;     /* on one of them */
 	uint64_t backing_bytes, evicted_bytes, held_bytes;
@@ -36,13 +40,14 @@ struct standing {
 struct parking {
 	enum sl_verb_id verb;
 	bool parks;
+	uint32_t to; /* of a move: the GPUs, a bit each; 0: it is none */
 	const struct sl_parking *settings;
 	const char *asked; /* the name on the command line */
 	struct sl_conn conn;
 	uint64_t workload;
 	char name[64]; /* tamed */
 	struct standing before, now;
-	sl_ns began;
+	sl_ns began, left; /* left: it was off its GPUs; 0: not yet */
 	bool shows;  /* prints the progress, on a terminal */
 	bool queued; /* the queue resumes it later */
 };
@@ -59,7 +64,7 @@ static int look(struct parking *p, struct standing *s, struct sl_error *err)
 
 		if (row->workload != p->workload)
 			continue;
-		s->gpus++;
+		s->gpus |= 1u << row->gpu % SL_NODE_GPUS_MAX;
 		s->parked &= sl_wire_is_parked(row->residency);
 		s->resuming |= sl_wire_gave_up_request(row->residency);
 		s->backing_bytes += row->backing_bytes;
@@ -78,6 +83,8 @@ static bool is_done(const struct parking *p)
 
 	if (p->parks)
 		return s->backing_bytes <= s->evicted_bytes + s->held_bytes;
+	if (p->to && s->gpus != p->to)
+		return false;
 	return !s->resuming && (!s->evicted_bytes || s->turns > p->before.turns);
 }
 
@@ -151,6 +158,27 @@ static void print_parked(const struct parking *p)
 			sl_bytes_format(p->now.held_bytes, held, sizeof(held)));
 }
 
+static void name_gpus(uint32_t gpus, char *buf, size_t size)
+{
+	size_t used = 0;
+
+	for (; gpus && used < size; gpus &= gpus - 1)
+		used += (size_t)snprintf(buf + used, size - used, used ? ", %d" : "%d",
+			__builtin_ctz(gpus));
+}
+
+static void print_moved(const struct parking *p)
+{
+	sl_ns left = p->left ? p->left : p->began;
+	char gpus[128], moved[32], away[32], back[32];
+
+	name_gpus(p->to, gpus, sizeof(gpus));
+	printf("%s is on GPU %s: %s copied, away in %s, back in %s\n", p->name, gpus,
+		sl_bytes_format(moved_bytes(p), moved, sizeof(moved)),
+		sl_span_format(left - p->began, away, sizeof(away)),
+		sl_span_format(sl_clock_now() - left, back, sizeof(back)));
+}
+
 static int print(const struct parking *p, char *text)
 {
 	char moved[32], span[32];
@@ -159,6 +187,8 @@ static int print(const struct parking *p, char *text)
 		return print_json(p, true, text);
 	if (p->parks)
 		print_parked(p);
+	else if (p->to)
+		print_moved(p);
 	else
 		printf("%s is back: %s copied to its GPUs, in %s\n", p->name,
 			sl_bytes_format(moved_bytes(p), moved, sizeof(moved)),
@@ -183,7 +213,10 @@ static int print_begun(const struct parking *p, char *text)
 		return print_json(p, false, text);
 	if (p->queued)
 		return print_already(p, text);
-	printf("%s is being %s\n", p->name, p->parks ? "parked" : "resumed");
+	printf("%s is being %s\n", p->name,
+		p->parks ? "parked"
+		: p->to  ? "moved"
+			 : "resumed");
 	sl_told_warning(p->verb, text);
 	return sl_cli_finish(p->verb, SL_EXIT_OK);
 }
@@ -193,9 +226,12 @@ static int print_begun(const struct parking *p, char *text)
 static int gave_up(const struct parking *p)
 {
 	unshow(p);
-	fprintf(stderr,
-		"sluice %s: interrupted; the daemon goes on. To undo it: sluice %s %s\n",
-		sl_verbs[p->verb].name, p->parks ? "resume" : "park", p->name);
+	fprintf(stderr, "sluice %s: interrupted; the daemon goes on", sl_verbs[p->verb].name);
+	if (p->to)
+		fputs("\n", stderr);
+	else
+		fprintf(stderr, ". To undo it: sluice %s %s\n",
+			p->parks ? "resume" : "park", p->name);
 	sl_interrupt_die();
 	return SL_EXIT_SYSTEM;
 }
@@ -211,7 +247,13 @@ static int turned_out(const struct parking *p, struct sl_error *err)
 		sl_error_set(err, "%s was resumed meanwhile", p->name);
 		return SL_EXIT_REFUSED;
 	}
-	if (!p->parks && p->now.parked && !p->queued) {
+	if (p->to && p->left && !p->now.parked && !p->now.resuming &&
+		p->now.gpus == p->before.gpus) {
+		sl_error_set(err, "%s stays where it was; sluice why %s says why", p->name,
+			p->name);
+		return SL_EXIT_REFUSED;
+	}
+	if (!p->parks && !p->to && p->now.parked && !p->queued) {
 		sl_error_set(err, "%s was parked again meanwhile", p->name);
 		return SL_EXIT_REFUSED;
 	}
@@ -228,6 +270,8 @@ static int wait_until_done(struct parking *p, char *text)
 	for (;;) {
 		int status = look(p, &p->now, &err);
 
+		if (!p->left && p->now.parked)
+			p->left = sl_clock_now();
 		if (!status)
 			status = turned_out(p, &err);
 		if (status) {
@@ -261,6 +305,20 @@ static const char *hint(uint32_t reason)
 	}
 }
 
+static void fill(const struct parking *p, const char *name, union sl_msg *ask)
+{
+	sl_wire_init(ask, p->to ? SL_MSG_MOVE : SL_MSG_PARK);
+	if (p->to) {
+		ask->move.workload = p->workload;
+		ask->move.gpus = p->to;
+		sl_wire_str(ask->move.name, sizeof(ask->move.name), name);
+		return;
+	}
+	ask->park.workload = p->workload;
+	ask->park.parked = p->parks;
+	sl_wire_str(ask->park.name, sizeof(ask->park.name), name);
+}
+
 static int order(struct parking *p, union sl_msg *reply, struct sl_error *err)
 {
 	sl_cleanup(sl_rows_fini) struct sl_rows uses = {0};
@@ -277,10 +335,7 @@ static int order(struct parking *p, union sl_msg *reply, struct sl_error *err)
 	status = look(p, &p->before, err);
 	if (status)
 		return status;
-	sl_wire_init(&ask, SL_MSG_PARK);
-	ask.park.workload = row->workload;
-	ask.park.parked = p->parks;
-	sl_wire_str(ask.park.name, sizeof(ask.park.name), row->name);
+	fill(p, row->name, &ask);
 	p->began = sl_clock_now();
 	return sl_conn_call(&p->conn, &ask, SL_MSG_PARK_REPLY, reply, err);
 }
@@ -289,6 +344,8 @@ static bool is_so_already(const struct parking *p, uint32_t reason)
 {
 	if (p->parks)
 		return reason == SL_REASON_PARKED_ALREADY && is_done(p);
+	if (p->to)
+		return reason == SL_REASON_MOVED_ALREADY;
 	return reason == SL_REASON_NOT_PARKED && !p->before.resuming;
 }
 
@@ -335,7 +392,8 @@ static int park_one(struct parking *p)
 	if (status)
 		return sl_cli_fail(p->verb, json, (enum sl_exit)status, "%s", err.text);
 	if (!said->ok && said->reason != SL_REASON_PARKED_ALREADY &&
-		said->reason != SL_REASON_NOT_PARKED)
+		said->reason != SL_REASON_NOT_PARKED &&
+		said->reason != SL_REASON_MOVED_ALREADY)
 		return sl_told_refusal(
 			p->verb, json, said->reason, said->text, hint(said->reason));
 	snprintf(p->name, sizeof(p->name), "%s", said->name);
@@ -345,17 +403,42 @@ static int park_one(struct parking *p)
 	return follow(p, said);
 }
 
+/* "0" or "2,3", as a mask; 0: it is none. */
+static uint32_t gpus_of(const char *text)
+{
+	uint32_t gpus = 0;
+
+	while (text) {
+		char *end;
+		unsigned long number = strtoul(text, &end, 10);
+
+		if (end == text || *text < '0' || *text > '9' ||
+			number >= SL_NODE_GPUS_MAX || (*end && *end != ',') ||
+			gpus >> number & 1)
+			return 0;
+		gpus |= 1u << number;
+		text = *end ? end + 1 : NULL;
+	}
+	return gpus;
+}
+
 int sl_parking_main(enum sl_verb_id verb, bool parks, int argc, char **argv)
 {
 	struct sl_parking s = {0};
 	int first, status = sl_cli_parse(verb, &s, argc, argv, &first), failed = 0;
+	uint32_t to = status < 0 ? gpus_of(s.gpus) : 0;
 
+	if (status < 0 && verb == SL_VERB_move && !to)
+		status = sl_cli_usage(verb, s.json,
+			"--gpu takes the number of a GPU, as sluice gpus shows it, or "
+			"several as 2,3");
 	/* Without a name the usage error comes once. */
 	for (size_t i = 0; status < 0 && failed != SL_EXIT_NO_DAEMON &&
 			   i < sl_max_u64(s.names.count, 1);
 		i++) {
 		struct parking p = {.verb = verb,
 			.parks = parks,
+			.to = to,
 			.settings = &s,
 			.asked = s.names.count ? s.names.all[i] : NULL,
 			.conn = {.fd = -1}};

@@ -11,6 +11,7 @@
 
 struct sl_parking {
 	struct sl_strings names;
+	const char *gpus; /* of a move: where to */
 	bool no_wait, json;
 };
 

@@ -179,6 +179,7 @@ static void offer_operand(enum sl_verb_id verb, int count, char *const *words)
 	case SL_VERB_softgpu: puts(":commands"); break;
 	case SL_VERB_set: offer_names(RUNNING); break;
 	case SL_VERB_stop:
+	case SL_VERB_move:
 	case SL_VERB_park:
 	case SL_VERB_resume:
 	case SL_VERB_why: offer_names(RUNNING | QUEUED); break;

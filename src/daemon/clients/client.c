@@ -107,6 +107,7 @@ struct sl_client *sl_client_new(struct sl_daemon *daemon, struct sl_workload *wo
 	client->start_ticks = process->start_ticks;
 	client->gpu_count = workload->gpu_count;
 	memcpy(client->gpu_numbers, workload->gpus, sizeof(client->gpu_numbers));
+	memcpy(client->home, workload->gpus, sizeof(client->home));
 	client->lost_at = sl_clock_now();
 	process->client = client;
 	sl_list_init(&client->state_link);

@@ -56,14 +56,18 @@ static void fill(const struct sl_client *client, uint32_t ordinal,
 {
 	const struct sl_daemon *daemon = client->daemon;
 	uint32_t gpu = client->gpu_numbers[ordinal];
+	uint32_t first = client->workload->first[ordinal];
 	struct sl_node_workload_view workload =
 		sl_node_workload_alone(daemon->node, client->workload->id);
 	struct sl_node_use_view own = sl_node_client_use(daemon->node, client->id, gpu);
 
 	sl_wire_init(msg, SL_MSG_GPU);
 	msg->gpu.ordinal = ordinal;
+	msg->gpu.number = daemon->gpus[gpu].rank;
 	memcpy(msg->gpu.uuid, daemon->gpus[gpu].uuid, sizeof(msg->gpu.uuid));
-	memcpy(msg->gpu.first_uuid, msg->gpu.uuid, sizeof(msg->gpu.first_uuid));
+	msg->gpu.first_number = daemon->gpus[first].rank;
+	memcpy(msg->gpu.first_uuid, daemon->gpus[first].uuid,
+		sizeof(msg->gpu.first_uuid));
 	msg->gpu.limit_bytes = workload.limit_bytes;
 	msg->gpu.request_bytes = workload.request_bytes;
 	msg->gpu.total_bytes =

@@ -160,6 +160,7 @@ void sl_control_take(
 	case SL_MSG_ENTRY_END: sl_entry_end(peer, &msg->entry_end); break;
 	case SL_MSG_LIST: begin_list(peer, &msg->list); break;
 	case SL_MSG_SET: sl_set_set(peer, &msg->set); break;
+	case SL_MSG_MOVE: sl_parking_move(peer, &msg->move); break;
 	case SL_MSG_PARK: sl_parking_park(peer, &msg->park); break;
 	case SL_MSG_PROJECT_PUT: sl_registry_put(peer, &msg->project_put); break;
 	case SL_MSG_PROJECT_DELETE: sl_registry_delete(peer, &msg->project_delete); break;

@@ -339,7 +339,7 @@ static const char *residency_word(enum sl_residency residency)
 static const char *park_word(enum sl_park_state park)
 {
 	static const char *const words[SL_PARK_STATES] = {
-		"no", "parked", "resuming", "detached"};
+		"no", "parked", "resuming", "detached", "moving"};
 
 	return (uint32_t)park < SL_PARK_STATES ? words[park] : "?";
 }

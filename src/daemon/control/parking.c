@@ -13,6 +13,7 @@
 #include "daemon/state/drive.h"
 #include "daemon/state/workload.h"
 #include "daemon/workloads/park.h"
+#include "daemon/workloads/workload.h"
 
 static void reply_park(struct sl_peer *peer, const struct sl_workload *workload,
 	uint32_t reason, const char *text)
@@ -87,6 +88,35 @@ void sl_parking_park(struct sl_peer *peer, const struct sl_msg_park *park)
 	sl_jobs_workload_changed(daemon, workload);
 	sl_peer_hold(peer);
 	reply_park(peer, workload, SL_REASON_NONE, "");
+}
+
+void sl_parking_move(struct sl_peer *peer, const struct sl_msg_move *move)
+{
+	struct sl_daemon *daemon = peer->daemon;
+	struct sl_error text = {0};
+	struct sl_workload *workload =
+		sl_set_changeable(peer, move->workload, move->name, "move", &text);
+	bool ok;
+
+	if (peer->doomed)
+		return;
+	if (!workload) {
+		reply_park(peer, NULL, SL_REASON_UNKNOWN_WORKLOAD, text.text);
+		return;
+	}
+	if (sl_workload_gpus(workload) == move->gpus) {
+		sl_error_set(&text, "%s is there already", workload->name);
+		reply_park(peer, workload, SL_REASON_MOVED_ALREADY, text.text);
+		return;
+	}
+	ok = sl_jobs_move(daemon, workload, move->gpus, &text);
+	if (sl_peer_may_log(daemon, SL_LOG_INFO))
+		sl_info("%smove of %s for process %d of user %u%s%s", ok ? "" : "no ",
+			workload->name, (int)peer->pid, (unsigned int)peer->uid,
+			ok ? "" : ": ", text.text);
+	if (ok)
+		sl_peer_hold(peer);
+	reply_park(peer, workload, SL_REASON_NONE, text.text);
 }
 
 /* --- for lack of work ------------------------------------------------------------------------ */

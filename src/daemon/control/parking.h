@@ -12,6 +12,7 @@
 /* Actions: the workload has had no work for long, or is detached and calls. */
 void sl_parking_idle(struct sl_daemon *daemon, uint64_t workload, bool calls);
 
+void sl_parking_move(struct sl_peer *peer, const struct sl_msg_move *move);
 void sl_parking_park(struct sl_peer *peer, const struct sl_msg_park *park);
 
 #endif

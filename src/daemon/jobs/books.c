@@ -55,6 +55,7 @@ static void queue_action(void *context, const struct sl_cluster_action *action)
 	case SL_CLUSTER_ACTION_REFUSE_PROJECT:
 		jobs->refused_project = action->refuse_project.project;
 		return;
+	case SL_CLUSTER_ACTION_REFUSE_MOVE: jobs->move_refusal = *action; return;
 	case SL_CLUSTER_ACTION_PIPELINE: jobs->promises = true; return;
 	/* Parking tasks have a deadline here; ending ones are waited for. */
 	case SL_CLUSTER_ACTION_LATE: return;
@@ -115,6 +116,15 @@ void sl_jobs_set_need(const struct sl_jobs *jobs, struct sl_job *job)
 		sl_jobs_front_set_flags(jobs, job);
 }
 
+/* Its limit is above its request. */
+static bool bursts(const struct sl_jobs_row *row)
+{
+	if (row->limit.kind == SL_AMOUNT_UNSET || row->request.kind == SL_AMOUNT_UNSET)
+		return false;
+	return row->limit.kind != row->request.kind ||
+	       row->limit.value > row->request.value;
+}
+
 struct sl_cluster_event sl_jobs_add_event(
 	const struct sl_jobs *jobs, const struct sl_job *job)
 {
@@ -129,7 +139,9 @@ struct sl_cluster_event sl_jobs_add_event(
 	event.job_add.priority = job->row.priority;
 	event.job_add.flags =
 		(job->row.flags & SL_SUBMIT_PREEMPTIBLE ? SL_JOB_PREEMPTIBLE : 0) |
-		(job->parks ? SL_JOB_PARKS : 0);
+		(job->parks ? SL_JOB_PARKS : 0) |
+		(sl_jobs_may_move(jobs, job) ? SL_JOB_MOVES : 0) |
+		(bursts(&job->row) ? SL_JOB_BURSTS : 0);
 	event.job_add.tasks = job->row.task_count;
 	event.job_add.least = job->row.least;
 	event.job_add.need = job->need;
@@ -152,6 +164,7 @@ bool sl_jobs_count(struct sl_jobs *jobs, struct sl_job *job)
 	jobs->was_refused = false;
 	sl_jobs_tell(jobs, &event);
 	job->counted = !jobs->was_refused;
+	job->moves = event.job_add.flags & SL_JOB_MOVES;
 	job->refused = jobs->was_refused ? jobs->refusal : (struct sl_pending_because){0};
 	return job->counted;
 }
@@ -285,6 +298,14 @@ void sl_jobs_put_again(
 		sl_jobs_put_job(jobs, job);
 }
 
+void sl_jobs_put_anew(struct sl_jobs *jobs, struct sl_job *job)
+{
+	if (!job->counted)
+		return;
+	sl_jobs_take_job(jobs, job);
+	sl_jobs_put_job(jobs, job);
+}
+
 static void put_jobs(struct sl_jobs *jobs)
 {
 	sl_list_foreach (link, &jobs->all) {
@@ -385,9 +406,25 @@ static void end_misplaced(struct sl_jobs *jobs)
 	}
 }
 
+static void tell_config(struct sl_jobs *jobs)
+{
+	const struct sl_config *config = &jobs->daemon->config;
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_CONFIG};
+
+	event.config.placement = config->job_placement;
+	/* The set was judged as a whole; on the way sums may be exceeded for a moment. */
+	event.config.sums_free = 1;
+	/* What has spread is packed again when a whole GPU is wanted. */
+	event.config.move_most = config->detach_contexts ? config->move_budget : 0;
+	event.config.spread = event.config.move_most &&
+			      config->placement == SL_PLACEMENT_SPREAD;
+	sl_jobs_tell(jobs, &event);
+}
+
 void sl_jobs_follow_gpus(struct sl_jobs *jobs)
 {
 	jobs->gpus_changed = false;
+	tell_config(jobs);
 	sl_jobs_find_kinds(jobs);
 	sl_jobs_put_nodes(jobs);
 	/* Pools of projects and jobs are kinds of GPUs. */
@@ -401,14 +438,8 @@ void sl_jobs_follow_gpus(struct sl_jobs *jobs)
 
 void sl_jobs_books_open(struct sl_jobs *jobs)
 {
-	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_CONFIG};
-
 	jobs->books.arena = sl_arena_new();
 	jobs->books.cluster =
 		sl_cluster_new(jobs->books.arena, SL_NODE_GPUS_MAX, SL_PROJECTS_MAX);
-	event.config.placement = jobs->daemon->config.job_placement;
-	/* The set was judged as a whole; on the way sums may be exceeded for a moment. */
-	event.config.sums_free = 1;
-	sl_jobs_tell(jobs, &event);
 	sl_jobs_follow_gpus(jobs);
 }

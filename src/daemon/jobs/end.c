@@ -44,6 +44,7 @@ static void stop_failed(struct sl_jobs *jobs, struct sl_job_task *task, const ch
 	struct sl_cluster_event event = event_of(SL_CLUSTER_EVENT_STOP_FAILED, task);
 	char label[SL_JOBS_LABEL_MAX];
 
+	sl_error_set(&jobs->unmoved, "%s", why);
 	sl_info("%s (%s): task %u stays where it is: %s", sl_jobs_label(task->job, label),
 		task->job->row.name, task->number, why);
 	tell(jobs, task, &event);
@@ -55,8 +56,7 @@ static void terminate(struct sl_jobs *jobs, struct sl_job_task *task)
 	(void)sl_jobs_end_task(jobs, task, jobs->daemon->config.stop_grace, false);
 }
 
-/* Bytes that parking would leave on its GPUs, besides its contexts. */
-static uint64_t held_by(const struct sl_jobs *jobs, const struct sl_workload *workload)
+uint64_t sl_jobs_held_by(const struct sl_jobs *jobs, const struct sl_workload *workload)
 {
 	uint64_t held = 0;
 
@@ -66,11 +66,12 @@ static uint64_t held_by(const struct sl_jobs *jobs, const struct sl_workload *wo
 	return held;
 }
 
-static void park(struct sl_jobs *jobs, struct sl_job_task *task)
+/* moves: to go to other GPUs. */
+static void park(struct sl_jobs *jobs, struct sl_job_task *task, bool moves)
 {
 	struct sl_workload *workload = sl_jobs_workload_of(jobs, task);
 	struct sl_error text = {0};
-	uint64_t held = workload ? held_by(jobs, workload) : 0;
+	uint64_t held = workload ? sl_jobs_held_by(jobs, workload) : 0;
 	char size[32];
 
 	if (!workload)
@@ -95,6 +96,9 @@ static void park(struct sl_jobs *jobs, struct sl_job_task *task)
 	}
 	if (workload->park == SL_PARK_PARKED && sl_park_is_done(jobs->daemon, workload))
 		task->is_parked = true;
+	task->moves = moves;
+	if (moves)
+		sl_jobs_when_away(jobs, workload, 0);
 	task->deadline = sl_clock_now() + SL_JOBS_PARK_NS;
 	sl_step(D_JOB_PARK_TAKEN);
 	(void)sl_jobs_save(jobs, task->job);
@@ -115,7 +119,9 @@ void sl_jobs_on_stop(struct sl_jobs *jobs, const struct sl_cluster_action *actio
 		return;
 	sl_info("%s (%s): task %u is to %s%s%s", sl_jobs_label(job, label), job->row.name,
 		task->number,
-		action->stop.how == SL_STOP_PARK ? "be parked" : "be stopped",
+		action->stop.how == SL_STOP_PARK   ? "be parked"
+		: action->stop.how == SL_STOP_MOVE ? "be moved"
+						   : "be stopped",
 		other ? " for " : "", other ? other->row.name : "");
 	if (task->phase == SL_PHASE_CHOSEN) {
 		struct sl_cluster_event event =
@@ -130,11 +136,13 @@ void sl_jobs_on_stop(struct sl_jobs *jobs, const struct sl_cluster_action *actio
 		/* It is on its way already, or not on a GPU. */
 		if (task->phase != SL_PHASE_STOPPING && task->phase != SL_PHASE_PARKING)
 			stop_failed(jobs, task, "it is being resumed");
-	} else if (action->stop.how == SL_STOP_MOVE && job->parks) {
+	} else if (action->stop.how == SL_STOP_MOVE && job->parks &&
+		   !sl_jobs_may_move(jobs, job)) {
 		stop_failed(jobs, task,
 			"it may be parked, and what is parked comes back to its own GPU");
-	} else if (action->stop.how == SL_STOP_PARK) {
-		park(jobs, task);
+	} else if (action->stop.how == SL_STOP_PARK ||
+		   (action->stop.how == SL_STOP_MOVE && job->parks)) {
+		park(jobs, task, action->stop.how == SL_STOP_MOVE);
 	} else if (job->foreground) {
 		stop_failed(jobs, task, "nobody could start it again");
 	} else {
@@ -143,6 +151,21 @@ void sl_jobs_on_stop(struct sl_jobs *jobs, const struct sl_cluster_action *actio
 }
 
 /* --- Parked and back. --- */
+
+/* It is PARKING, and runs on where it is. */
+static void stays(struct sl_jobs *jobs, struct sl_job_task *task, const char *why)
+{
+	struct sl_workload *workload = sl_jobs_workload_of(jobs, task);
+	struct sl_error text = {0};
+
+	task->moves = false;
+	if (workload &&
+		!sl_park_workload(jobs->daemon, workload, SL_PARK_RESUMING, &text))
+		sl_warning("job %" PRIu64 " (%s): task %u cannot be resumed again: %s",
+			task->job->row.id, task->job->row.name, task->number, text.text);
+	sl_jobs_phase(task, SL_PHASE_RUNS);
+	stop_failed(jobs, task, why);
+}
 
 void sl_jobs_task_parked(struct sl_jobs *jobs, struct sl_job_task *task)
 {
@@ -166,6 +189,15 @@ void sl_jobs_task_parked(struct sl_jobs *jobs, struct sl_job_task *task)
 	if (task->job->foreground)
 		sl_commit_soon(jobs->daemon);
 	(void)sl_jobs_save(jobs, task->job);
+}
+
+void sl_jobs_task_left(struct sl_jobs *jobs, struct sl_job_task *task, bool away)
+{
+	task->moves = false;
+	task->is_parked = away;
+	if (!away)
+		stays(jobs, task, "something of it is left on its GPUs and cannot leave");
+	sl_jobs_awake(jobs);
 }
 
 void sl_jobs_goes_on_parking(struct sl_job_task *task)
@@ -194,6 +226,10 @@ void sl_jobs_task_resumed(struct sl_jobs *jobs, struct sl_job_task *task)
 	sl_step(D_JOB_RESUMED);
 	(void)sl_jobs_save(jobs, task->job);
 	tell(jobs, task, &event);
+	if (task->job->stays) {
+		task->job->stays = false;
+		sl_jobs_put_anew(jobs, task->job);
+	}
 }
 
 void sl_jobs_task_late(struct sl_jobs *jobs, struct sl_job_task *task)
@@ -201,7 +237,6 @@ void sl_jobs_task_late(struct sl_jobs *jobs, struct sl_job_task *task)
 	struct sl_workload *workload = sl_jobs_workload_of(jobs, task);
 	struct sl_cluster_event event = event_of(SL_CLUSTER_EVENT_BIND_REFUSED, task);
 	struct sl_error text = {0};
-	bool parks = task->phase == SL_PHASE_PARKING;
 
 	task->deadline = 0;
 	if (task->alone && (task->phase != SL_PHASE_STOPPING || task->told)) {
@@ -214,16 +249,19 @@ void sl_jobs_task_late(struct sl_jobs *jobs, struct sl_job_task *task)
 		sl_jobs_stop_unwritten(jobs, task, "the disk does not answer");
 		return;
 	}
-	if (!sl_park_workload(jobs->daemon, workload,
-		    parks ? SL_PARK_RESUMING : SL_PARK_PARKED, &text))
-		sl_warning("job %" PRIu64 " (%s): task %u cannot be %s again: %s",
-			task->job->row.id, task->job->row.name, task->number,
-			parks ? "resumed" : "parked", text.text);
-	if (parks) {
-		sl_jobs_phase(task, SL_PHASE_RUNS);
-		stop_failed(jobs, task, "it did not leave its GPUs within 30 s");
+	if (task->phase == SL_PHASE_PARKING) {
+		stays(jobs, task, "it did not leave its GPUs within 30 s");
 		return;
 	}
+	/* It was to go to other GPUs, and something of it is still on its own. */
+	if (sl_list_is_linked(&workload->move_link)) {
+		sl_list_unlink(&workload->move_link);
+		sl_jobs_task_goes(jobs, task, workload, false);
+		return;
+	}
+	if (!sl_park_workload(jobs->daemon, workload, SL_PARK_PARKED, &text))
+		sl_warning("job %" PRIu64 " (%s): task %u cannot be parked again: %s",
+			task->job->row.id, task->job->row.name, task->number, text.text);
 	sl_jobs_phase(task, SL_PHASE_PARKED);
 	sl_wire_str(task->job->node_said, sizeof(task->job->node_said),
 		"there was no room for its request within 30 s");

@@ -140,15 +140,21 @@ static uint32_t kept_gpus(struct sl_jobs *jobs)
 			continue;
 		view = sl_cluster_job(jobs->books.cluster, job->row.id);
 		for (uint32_t i = 0;
-			view.in[SL_TASK_PIPELINED] && i < job->row.task_count; i++) {
+			(view.in[SL_TASK_PIPELINED] || view.in[SL_TASK_RELEASING]) &&
+			i < job->row.task_count;
+			i++) {
 			struct sl_cluster_task_view task =
 				sl_cluster_task(jobs->books.cluster, job->row.id, i);
 
-			if (task.state != SL_TASK_PIPELINED)
+			if (task.state == SL_TASK_PIPELINED)
+				gpus |= sl_jobs_gpus_at(
+					&jobs->books, task.node, task.place.gpu_mask);
+			else if (task.moves)
+				gpus |= sl_jobs_gpus_at(&jobs->books, task.next_node,
+					task.next.gpu_mask);
+			else
 				continue;
 			jobs->promises = true;
-			gpus |= sl_jobs_gpus_at(
-				&jobs->books, task.node, task.place.gpu_mask);
 		}
 	}
 	return gpus;

@@ -100,6 +100,8 @@ struct sl_job_task {
 	/* Of PARKING: an earlier daemon began it, so its end may have been told before this one
 	 * listened */
 	bool unheard;
+	/* Of PARKING: it goes to other GPUs, and so must leave its own whole */
+	bool moves;
 	bool is_over, is_parked, is_resumed; /* told, not handled yet */
 	/* Of this attempt: the last demand that its limit denied; 0: none */
 	sl_ns denied_at;
@@ -119,6 +121,8 @@ struct sl_job {
 	bool stored;               /* its first state is on the disk */
 	bool over;                 /* row.state is final */
 	bool parks;                /* reclaim parks it */
+	bool moves; /* as told to the machine: it may come back to other GPUs */
+	bool stays; /* parked, and something of it on its GPUs cannot leave: it returns there */
 	struct sl_peer *submitter; /* waits for the first state */
 	bool reply_due;
 	uint64_t park_mib;                 /* as told to the machine */
@@ -183,6 +187,7 @@ struct sl_jobs {
 	struct sl_map by_id;
 	struct sl_link all, active, waits;
 	struct sl_link logs; /* sl_jobs_wait */
+	struct sl_link moving; /* workloads that wait until they are off their GPUs: move_link */
 	struct sl_link held; /* peers whose answers wait for the store */
 	/* Jobs whose state is to be written, and those in the write in progress. */
 	struct sl_link unsaved, saving;
@@ -200,6 +205,9 @@ struct sl_jobs {
 	size_t todo_count, todo_room;
 	struct sl_pending_because refusal; /* of the JOB_ADD in progress */
 	bool was_refused;
+	/* Of the TASK_MOVE in progress: why it is refused, or why the last task stayed */
+	struct sl_cluster_action move_refusal;
+	struct sl_error unmoved;
 	uint64_t refused_project; /* in this telling of all projects */
 	bool awake;               /* something was noted */
 	bool dirty;               /* a cycle may have an effect */
@@ -242,8 +250,22 @@ struct sl_workload *sl_jobs_workload_of(
 	const struct sl_jobs *jobs, const struct sl_job_task *task);
 /* May places be chosen? Only once the GPUs' use is known. */
 bool sl_jobs_may_choose(const struct sl_jobs *jobs);
+/* Carries out what the machine has decided. */
+void sl_jobs_carry_out(struct sl_jobs *jobs);
 /* Runs these parts of a cycle (SL_CYCLE_*), and carries out its decisions. */
 void sl_jobs_cycle(struct sl_jobs *jobs, uint32_t which);
+
+/* --- jobs/moving.c --- */
+/* Can the processes of the job come back to other GPUs than they left? */
+SL_MUST_CHECK bool sl_jobs_may_move(const struct sl_jobs *jobs, const struct sl_job *job);
+/* Once the parked workload is off its GPUs, resumes it on these. gpus 0: only tells its task, which
+ * is PARKING. */
+void sl_jobs_when_away(
+	struct sl_jobs *jobs, struct sl_workload *workload, uint32_t gpus);
+/* When the first of them has waited long enough. */
+sl_ns sl_jobs_moves_due(const struct sl_jobs *jobs);
+/* Looks at all that wait for that. */
+void sl_jobs_look_at_moves(struct sl_jobs *jobs);
 
 /* --- jobs/save.c --- */
 /* A write stores all jobs that wait for one; while it is in progress, the next one waits. So a slow
@@ -287,6 +309,8 @@ void sl_jobs_take_job(struct sl_jobs *jobs, struct sl_job *job);
  * machine was told of it. Without a change that matters to the machine, tells nothing. */
 void sl_jobs_put_again(
 	struct sl_jobs *jobs, struct sl_job *job, const struct sl_cluster_event *before);
+/* Tells the machine anew where its tasks are. */
+void sl_jobs_put_anew(struct sl_jobs *jobs, struct sl_job *job);
 /* True: the machine took it; else see job->refused. */
 bool sl_jobs_count(struct sl_jobs *jobs, struct sl_job *job);
 uint64_t sl_jobs_project_id(const struct sl_daemon *daemon, const char *name);
@@ -317,6 +341,10 @@ void sl_jobs_measure(struct sl_jobs *jobs);
 /* Finds the library that programs are started with; if there is none, err names the remedy. */
 bool sl_jobs_find_library(struct sl_jobs *jobs, struct sl_error *err);
 void sl_jobs_on_bind(struct sl_jobs *jobs, const struct sl_cluster_action *action);
+/* Of a task that is to come back to these other GPUs: it is off its own, or something of it
+ * stays there. */
+void sl_jobs_task_goes(struct sl_jobs *jobs, struct sl_job_task *task,
+	struct sl_workload *workload, bool away);
 /* Starts a task whose place is known and whose job is stored. */
 void sl_jobs_start(struct sl_jobs *jobs, struct sl_job_task *task);
 /* Makes a workload for the task, in the lists; *took: the ledger admitted it, with its GPUs. NULL:
@@ -340,6 +368,11 @@ void sl_jobs_front_over(struct sl_jobs *jobs, struct sl_job_task *task);
 void sl_jobs_task_parked(struct sl_jobs *jobs, struct sl_job_task *task);
 /* Goes on with PARKING that the earlier daemon began. */
 void sl_jobs_goes_on_parking(struct sl_job_task *task);
+/* Of a task that goes to other GPUs: it has left its own, or it cannot. */
+void sl_jobs_task_left(struct sl_jobs *jobs, struct sl_job_task *task, bool away);
+/* Bytes that parking would leave on its GPUs, besides its contexts. */
+SL_MUST_CHECK uint64_t sl_jobs_held_by(
+	const struct sl_jobs *jobs, const struct sl_workload *workload);
 /* Is all of that task on the host now? */
 SL_MUST_CHECK bool sl_jobs_has_left(
 	const struct sl_jobs *jobs, const struct sl_job_task *task);

@@ -105,6 +105,10 @@ SL_MUST_CHECK bool sl_jobs_call_back(
 /* It does not wait there any more. False: the queue is bringing it back. */
 SL_MUST_CHECK bool sl_jobs_call_off(
 	struct sl_daemon *daemon, struct sl_workload *workload);
+/* A user moves the workload to these GPUs (numbers of the daemon, a bit each). False: text says why
+ * not, and it stays where it is. */
+SL_MUST_CHECK bool sl_jobs_move(struct sl_daemon *daemon, struct sl_workload *workload,
+	uint32_t gpus, struct sl_error *text);
 /* The reason to tell for this workload. It differs from `reason` if the queue parked the workload,
  * so that no user has to resume it, or if its job's end stopped it, which no user asked for. */
 uint32_t sl_jobs_reason(

@@ -68,6 +68,15 @@ static const struct sl_job_task *parked_task(
 		       : NULL;
 }
 
+/* It is only parked to come back to other GPUs at once. */
+static bool is_moving(const struct sl_daemon *daemon, uint64_t id)
+{
+	const struct sl_workload *workload = sl_map_get(&daemon->workloads, id);
+
+	return workload && (workload->park == SL_PARK_MOVING ||
+				   sl_list_is_linked(&workload->move_link));
+}
+
 uint32_t sl_jobs_reason(
 	const struct sl_daemon *daemon, uint64_t workload, uint32_t reason)
 {
@@ -81,6 +90,8 @@ uint32_t sl_jobs_reason(
 			       ? SL_REASON_STOP_WITH_JOB
 			       : reason;
 	case SL_REASON_PARKED:
+		if (is_moving(daemon, workload))
+			return SL_REASON_MOVING;
 		return parked_task(daemon, workload) ? SL_REASON_PARKED_FOR_JOB : reason;
 	case SL_REASON_PARKED_WAITS:
 		return parked_task(daemon, workload) ? SL_REASON_PARKED_FOR_JOB_WAITS

@@ -207,7 +207,7 @@ static void look_at(struct sl_jobs *jobs, struct sl_job_task *task, sl_ns now)
 	}
 	if (task->phase == SL_PHASE_PARKING && task->unheard)
 		task->is_parked |= sl_jobs_has_left(jobs, task);
-	if (task->is_parked)
+	if (task->is_parked && !task->moves)
 		sl_jobs_task_parked(jobs, task);
 	if (task->is_resumed)
 		sl_jobs_task_resumed(jobs, task);
@@ -248,7 +248,7 @@ void sl_jobs_look_now(struct sl_daemon *daemon)
 		sl_jobs_look(daemon->jobs, sl_clock_now());
 }
 
-static void carry_out(struct sl_jobs *jobs)
+void sl_jobs_carry_out(struct sl_jobs *jobs)
 {
 	/* An action may be answered at once, and that may queue more. */
 	for (size_t i = 0; i < jobs->todo_count; i++) {
@@ -276,7 +276,7 @@ void sl_jobs_cycle(struct sl_jobs *jobs, uint32_t which)
 	}
 	event.cycle.which = which;
 	sl_jobs_tell(jobs, &event);
-	carry_out(jobs);
+	sl_jobs_carry_out(jobs);
 }
 
 /* When new places may be chosen. What processes of an earlier daemon hold is unknown until they
@@ -308,6 +308,7 @@ static void arm(struct sl_jobs *jobs)
 	sl_ns at = sl_min_u64(cycle_due(jobs), jobs->free_at);
 
 	at = sl_min_u64(at, jobs->tell_at);
+	at = sl_min_u64(at, sl_jobs_moves_due(jobs));
 	if (jobs->unwritten && jobs->write_at > sl_clock_now())
 		at = sl_min_u64(at, jobs->write_at);
 	/* More than fitted into one turn of the loop. */
@@ -343,6 +344,8 @@ void sl_jobs_settle(struct sl_daemon *daemon)
 {
 	struct sl_jobs *jobs = daemon->jobs;
 
+	if (jobs && !sl_list_is_empty(&jobs->moving))
+		sl_jobs_look_at_moves(jobs);
 	if (!jobs || (!jobs->awake && (!jobs->unwritten || jobs->writes)))
 		return;
 	for (int round = 0; round < ROUNDS_MOST && jobs->awake; round++) {
@@ -393,6 +396,7 @@ int sl_jobs_open(struct sl_daemon *daemon, struct sl_error *err)
 	sl_list_init(&jobs->active);
 	sl_list_init(&jobs->waits);
 	sl_list_init(&jobs->logs);
+	sl_list_init(&jobs->moving);
 	sl_list_init(&jobs->held);
 	sl_list_init(&jobs->unsaved);
 	sl_list_init(&jobs->saving);

@@ -391,18 +391,13 @@ void sl_jobs_try_go(struct sl_jobs *jobs, struct sl_job_task *task)
 		sl_jobs_tell(jobs, &event);
 }
 
-/* Resumes the task: it was parked on the place that was chosen. */
-static void resume(struct sl_jobs *jobs, struct sl_job_task *task)
+/* gpus: where to; 0: where it was parked. */
+static void resume_on(struct sl_jobs *jobs, struct sl_job_task *task,
+	struct sl_workload *workload, uint32_t gpus)
 {
-	struct sl_workload *workload = sl_map_get(
-		&jobs->daemon->workloads, task->job->row.tasks[task->number].workload);
 	struct sl_error text = {0};
 
-	sl_jobs_phase(task, SL_PHASE_RESUMING);
-	task->deadline = sl_clock_now() + SL_JOBS_RESUME_NS;
-	task->is_resumed = false;
-	if (workload &&
-		sl_park_workload(jobs->daemon, workload, SL_PARK_RESUMING, &text)) {
+	if (workload && sl_park_resume_on(jobs->daemon, workload, gpus, &text)) {
 		sl_step(D_JOB_RESUME_TAKEN);
 		(void)sl_jobs_save(jobs, task->job);
 		return;
@@ -416,6 +411,35 @@ static void resume(struct sl_jobs *jobs, struct sl_job_task *task)
 	sl_info("job %" PRIu64 " (%s) cannot be resumed yet: %s", task->job->row.id,
 		task->job->row.name, text.text);
 	answer_refused(jobs, task, SL_PHASE_PARKED);
+}
+
+/* Resumes the task on the place that was chosen. */
+static void resume(struct sl_jobs *jobs, struct sl_job_task *task)
+{
+	struct sl_workload *workload = sl_map_get(
+		&jobs->daemon->workloads, task->job->row.tasks[task->number].workload);
+	uint32_t gpus = sl_jobs_gpus_at(&jobs->books, task->node, task->gpu_mask);
+
+	sl_jobs_phase(task, SL_PHASE_RESUMING);
+	task->deadline = sl_clock_now() + SL_JOBS_RESUME_NS;
+	task->is_resumed = false;
+	if (workload && gpus && gpus != sl_workload_gpus(workload))
+		sl_jobs_when_away(jobs, workload, gpus);
+	else
+		resume_on(jobs, task, workload, 0);
+}
+
+void sl_jobs_task_goes(struct sl_jobs *jobs, struct sl_job_task *task,
+	struct sl_workload *workload, bool away)
+{
+	if (away) {
+		resume_on(jobs, task, workload, workload->move_to);
+		return;
+	}
+	/* Or a user resumed it meanwhile, where it was. */
+	task->job->stays = sl_park_is_put_away(workload);
+	sl_jobs_phase(task, task->job->stays ? SL_PHASE_PARKED : SL_PHASE_RUNS);
+	sl_jobs_put_anew(jobs, task->job);
 }
 
 void sl_jobs_on_bind(struct sl_jobs *jobs, const struct sl_cluster_action *action)

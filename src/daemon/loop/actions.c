@@ -7,6 +7,7 @@
 #include "daemon/loop/actions.h"
 
 #include "daemon/clients/client.h"
+#include "daemon/clients/moves.h"
 #include "daemon/clients/views.h"
 #include "daemon/control/parking.h"
 #include "daemon/jobs/jobs.h"
@@ -163,7 +164,10 @@ void sl_actions_carry_out(void *context, const struct sl_action *action)
 	case SL_ACTION_VIEW:
 		sl_views_changed(daemon, action->view.workload, action->view.gpu);
 		break;
-	case SL_ACTION_MOVES: sl_meters_changed(daemon); break;
+	case SL_ACTION_MOVES:
+		sl_moves(daemon, action);
+		sl_meters_changed(daemon);
+		break;
 	case SL_ACTION_PARKED: on_parked(daemon, action); break;
 	case SL_ACTION_RESUMED: on_resumed(daemon, action); break;
 	case SL_ACTION_LEFT:

@@ -53,6 +53,13 @@ static void save_gpus(const struct sl_daemon *daemon, struct sl_journal *journal
 	}
 }
 
+static void save_uuids(const struct sl_daemon *daemon, const uint8_t numbers[],
+	uint32_t count, uint8_t out[][SL_WIRE_UUID_BYTES])
+{
+	for (uint32_t i = 0; i < count; i++)
+		memcpy(out[i], daemon->gpus[numbers[i]].uuid, SL_WIRE_UUID_BYTES);
+}
+
 static void save_workload(const struct sl_daemon *daemon,
 	const struct sl_workload *workload, struct sl_journal_workload *out)
 {
@@ -85,9 +92,9 @@ static void save_workload(const struct sl_daemon *daemon,
 	out->former_limit_bytes = workload->former_limit_bytes;
 	out->gpu_count = workload->gpu_count;
 	memset(out->gpus, 0, sizeof(out->gpus));
-	for (uint32_t i = 0; i < workload->gpu_count; i++)
-		memcpy(out->gpus[i], daemon->gpus[workload->gpus[i]].uuid,
-			sizeof(out->gpus[i]));
+	memset(out->first, 0, sizeof(out->first));
+	save_uuids(daemon, workload->gpus, workload->gpu_count, out->gpus);
+	save_uuids(daemon, workload->first, workload->gpu_count, out->first);
 }
 
 static void save_all(const struct sl_daemon *daemon, struct sl_journal *journal)
@@ -103,7 +110,9 @@ static void save_all(const struct sl_daemon *daemon, struct sl_journal *journal)
 			const struct sl_client *client =
 				SL_LIST_ENTRY(link, struct sl_client, link);
 
-			journal->clients[clients++] = (struct sl_journal_client){
+			struct sl_journal_client *out = &journal->clients[clients++];
+
+			*out = (struct sl_journal_client){
 				.id = client->id,
 				.workload = workload->id,
 				.pid = client->pid,
@@ -111,6 +120,7 @@ static void save_all(const struct sl_daemon *daemon, struct sl_journal *journal)
 				.start_ticks = client->start_ticks,
 				.away_bytes = client->away_bytes,
 			};
+			save_uuids(daemon, client->home, client->gpu_count, out->home);
 		}
 	}
 }
@@ -150,6 +160,32 @@ static void note_lost(const struct sl_daemon *daemon,
 		in->id, in->name, text, why[0] ? ": " : "", why);
 }
 
+/* The number of a recorded GPU; -1: the journal does not describe it. */
+static int recall(struct sl_daemon *daemon, const struct sl_journal *journal,
+	const uint8_t uuid[SL_WIRE_UUID_BYTES])
+{
+	for (size_t i = 0; i < journal->gpu_count; i++) {
+		const struct sl_journal_gpu *gpu = &journal->gpus[i];
+
+		if (memcmp(gpu->uuid, uuid, sizeof(gpu->uuid)) == 0)
+			return sl_inventory_recall(daemon, gpu->uuid, gpu->name, gpu->pci,
+				gpu->pci_key, gpu->capacity_bytes, gpu->reserve_bytes);
+	}
+	return -1;
+}
+
+/* Sets those that are known. */
+static void recall_all(struct sl_daemon *daemon, const struct sl_journal *journal,
+	const uint8_t uuids[][SL_WIRE_UUID_BYTES], uint32_t count, uint8_t numbers[])
+{
+	for (uint32_t i = 0; i < count; i++) {
+		int number = recall(daemon, journal, uuids[i]);
+
+		if (number >= 0)
+			numbers[i] = (uint8_t)number;
+	}
+}
+
 /* The policy's mask of a recorded workload's GPUs; 0 if one is missing. */
 static uint32_t recall_gpus(struct sl_daemon *daemon, const struct sl_journal *journal,
 	const struct sl_journal_workload *in)
@@ -157,18 +193,8 @@ static uint32_t recall_gpus(struct sl_daemon *daemon, const struct sl_journal *j
 	uint32_t mask = 0;
 
 	for (uint32_t i = 0; i < in->gpu_count; i++) {
-		const struct sl_journal_gpu *gpu = NULL;
-		int number = -1;
+		int number = recall(daemon, journal, in->gpus[i]);
 
-		for (size_t j = 0; j < journal->gpu_count; j++) {
-			if (memcmp(journal->gpus[j].uuid, in->gpus[i],
-				    SL_WIRE_UUID_BYTES) == 0)
-				gpu = &journal->gpus[j];
-		}
-		if (gpu)
-			number = sl_inventory_recall(daemon, gpu->uuid, gpu->name,
-				gpu->pci, gpu->pci_key, gpu->capacity_bytes,
-				gpu->reserve_bytes);
 		if (number < 0 || mask & 1u << number) {
 			note_lost(daemon, in, in->gpus[i]);
 			return 0;
@@ -267,12 +293,16 @@ static void load_workload(struct sl_daemon *daemon, const struct sl_journal *jou
 		return;
 	}
 	sl_workload_bind(daemon, workload, daemon->admission.gpu_mask);
+	/* Its ordinals stay, even if it has moved. */
+	recall_all(daemon, journal, in->gpus, in->gpu_count, workload->gpus);
+	recall_all(daemon, journal, in->first, in->gpu_count, workload->first);
 	if (in->root_start && sl_process_get(daemon, in->root_pid, &pidfd, in->root_start,
 				      &root) == SL_PROCESS_OK)
 		sl_workload_set_root(workload, root);
 }
 
-static void load_client(struct sl_daemon *daemon, const struct sl_journal_client *in)
+static void load_client(struct sl_daemon *daemon, const struct sl_journal *journal,
+	const struct sl_journal_client *in)
 {
 	struct sl_workload *workload = sl_map_get(&daemon->workloads, in->workload);
 	struct sl_process *process = NULL;
@@ -290,6 +320,7 @@ static void load_client(struct sl_daemon *daemon, const struct sl_journal_client
 	if (!client)
 		return;
 	client->swaps = in->swaps != 0;
+	recall_all(daemon, journal, in->home, client->gpu_count, client->home);
 	sl_client_join(client, NULL);
 	sl_place_recovered(client, in->away_bytes);
 }
@@ -322,7 +353,7 @@ static void load_clients(
 {
 	for (size_t i = 0; i < journal->client_count; i++) {
 		if (journal->clients[i].workload == workload)
-			load_client(daemon, &journal->clients[i]);
+			load_client(daemon, journal, &journal->clients[i]);
 	}
 }
 
@@ -405,7 +436,7 @@ int sl_recover_load(struct sl_daemon *daemon, struct sl_error *err)
 	}
 	sl_step(D_WORKLOADS_TAKEN);
 	for (size_t i = 0; i < journal.client_count; i++)
-		load_client(daemon, &journal.clients[i]);
+		load_client(daemon, &journal, &journal.clients[i]);
 	sl_step(D_CLIENTS_TAKEN);
 	end_empty(daemon);
 	resume_again(daemon);

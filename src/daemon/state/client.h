@@ -143,6 +143,8 @@ struct sl_client {
 	struct sl_link grave;
 	uint32_t gpu_count;
 	uint8_t gpu_numbers[SL_NODE_GPUS_MAX];
+	/* place.c: the GPU numbers where its contexts are, or were when it left */
+	uint8_t home[SL_NODE_GPUS_MAX];
 	struct sl_client_gpu gpus[]; /* by ordinal */
 };
 

@@ -49,6 +49,10 @@ struct sl_workload {
 	sl_ns detach_after; /* 0: never */
 	sl_ns idle_grace;   /* 0: moves for bursts as soon as it is proven idle */
 	enum sl_park_state park;
+	/* jobs/moving.c: where to once it is off its GPUs, a bit each; sl_jobs.moving */
+	uint32_t move_to;
+	sl_ns move_by; /* or it stays; 0: its task sees to that */
+	struct sl_link move_link;
 	struct sl_letter idle; /* parking.c */
 	bool stays;            /* it should be detached and cannot; that was told */
 	bool calls;            /* what the letter is about: it calls, or it is to leave */
@@ -62,6 +66,8 @@ struct sl_workload {
 	uint32_t gpu_count;
 	uint8_t gpus
 		[SL_NODE_GPUS_MAX]; /* GPU numbers by rank: the CUDA ordinals of its processes */
+	/* The same when it began: its processes were told these. */
+	uint8_t first[SL_NODE_GPUS_MAX];
 	sl_ns born;
 	struct sl_link clients; /* living ones */
 	bool over;

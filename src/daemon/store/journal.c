@@ -113,6 +113,7 @@ static const struct sl_field workload_fields[] = {
 	WORKLOAD(U32, gpu_count, SL_NODE_GPUS_MAX),
 	/* All places, in one: those that are not taken are 0. */
 	WORKLOAD(BYTES, gpus, 0),
+	WORKLOAD(BYTES, first, 0),
 };
 
 static const struct sl_field client_fields[] = {
@@ -121,6 +122,7 @@ static const struct sl_field client_fields[] = {
 	CLIENT(U32, swaps, 1),
 	CLIENT(U64, start_ticks, 0),
 	CLIENT(U64, away_bytes, 0),
+	CLIENT(BYTES, home, 0),
 };
 
 #define TABLE(kind, list) [SL_KIND_##kind] = {list, SL_ARRAY_LEN(list)}

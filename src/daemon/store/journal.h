@@ -20,6 +20,7 @@ enum sl_park_state {
 	SL_PARK_PARKED,
 	SL_PARK_RESUMING,
 	SL_PARK_DETACHED,
+	SL_PARK_MOVING, /* parked for `sluice move`: it resumes on GPUs that it was told */
 	SL_PARK_STATES
 };
 
@@ -53,7 +54,8 @@ struct sl_journal_workload {
 	/* An earlier, larger limit, which its memory may still reach; 0: none. */
 	uint64_t former_limit_bytes;
 	uint32_t gpu_count;
-	uint8_t gpus[SL_NODE_GPUS_MAX][SL_WIRE_UUID_BYTES]; /* by ordinal */
+	uint8_t gpus[SL_NODE_GPUS_MAX][SL_WIRE_UUID_BYTES];  /* by ordinal */
+	uint8_t first[SL_NODE_GPUS_MAX][SL_WIRE_UUID_BYTES]; /* when it began */
 };
 
 struct sl_journal_client {
@@ -62,6 +64,8 @@ struct sl_journal_client {
 	uint32_t swaps; /* known to the policy */
 	uint64_t start_ticks;
 	uint64_t away_bytes; /* it is off its GPUs, or may be; 0: it is there */
+	/* By ordinal: the GPU that it left, or is on */
+	uint8_t home[SL_NODE_GPUS_MAX][SL_WIRE_UUID_BYTES];
 };
 
 struct sl_journal {

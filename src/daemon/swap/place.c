@@ -34,6 +34,27 @@ static void set_door(struct sl_client *client, bool closed)
 	sl_peer_send(client->peer, &msg);
 }
 
+/* --- which GPUs it is on --------------------------------------------------------------------- */
+
+/* It left other GPUs than it comes back to. */
+static bool is_moved(const struct sl_client *client)
+{
+	return memcmp(client->home, client->gpu_numbers, client->gpu_count) != 0;
+}
+
+
+static void pair(const struct sl_client *client, struct sl_away_order *order)
+{
+	order->pairs = client->gpu_count;
+	for (uint32_t i = 0; i < client->gpu_count; i++) {
+		memcpy(order->pair[i].from, client->daemon->gpus[client->home[i]].uuid,
+			sizeof(order->pair[i].from));
+		memcpy(order->pair[i].to,
+			client->daemon->gpus[client->gpu_numbers[i]].uuid,
+			sizeof(order->pair[i].to));
+	}
+}
+
 /* --- the one answer ------------------------------------------------------------------------- */
 
 /* The policy's figures count now, and only samples that begin from now on. */
@@ -62,6 +83,7 @@ static void end(struct sl_client *client, bool ok, enum sl_swap_cause cause)
 		if (client->away_bytes)
 			sl_commit_soon(client->daemon);
 		client->away_bytes = 0;
+		memcpy(client->home, client->gpu_numbers, sizeof(client->home));
 		set_door(client, false);
 	}
 	sl_list_unlink(&client->place.link);
@@ -185,6 +207,8 @@ static int give_as(struct sl_client *client, uint64_t id, bool back, sl_ns drain
 	if (stat(path, &st) < 0)
 		return -errno;
 	order.gid = st.st_gid;
+	if (back && is_moved(client))
+		pair(client, &order);
 	return sl_away_order(client->daemon->away, &order);
 }
 
@@ -263,8 +287,16 @@ void sl_place_detach(struct sl_daemon *daemon, const struct sl_action *action)
 	sl_step(D_DETACH_BOOKED);
 }
 
-/* The door is shut. */
+/* The journal first. */
 static void save(struct sl_client *client)
+{
+	sl_commit_soon(client->daemon);
+	client->place.state = SL_PLACE_SAVES;
+	client->place.commit = sl_commit_next(client->daemon);
+}
+
+/* The door is shut. */
+static void leave(struct sl_client *client)
 {
 	struct sl_daemon *daemon = client->daemon;
 
@@ -275,9 +307,7 @@ static void save(struct sl_client *client)
 		client->away_bytes =
 			sl_max_u64(client->away_bytes, use.hidden_bytes + use.paid_bytes);
 	}
-	sl_commit_soon(daemon);
-	client->place.state = SL_PLACE_SAVES;
-	client->place.commit = sl_commit_next(daemon);
+	save(client);
 }
 
 void sl_place_on_gate_done(struct sl_peer *peer, const struct sl_msg_gate_done *msg)
@@ -287,11 +317,12 @@ void sl_place_on_gate_done(struct sl_peer *peer, const struct sl_msg_gate_done *
 	if (!msg->closed)
 		return;
 	if (client->place.order == msg->order && client->place.state == SL_PLACE_SHUTS)
-		save(client);
+		leave(client);
 	/* It was told before, by a daemon that did not come to take it away, or not all the way. */
 	else if (!client->place.order && !client->away_bytes)
 		set_door(client, false);
-	else if (!client->place.order && !client->place.checks)
+	/* Nor does an order tell whether one that was coming back to other GPUs has come. */
+	else if (!client->place.order && !client->place.checks && !is_moved(client))
 		client->place.checks = give_as(client, client->id | CHECKS, false,
 					       client->daemon->config.evict_drain) == 0;
 }
@@ -316,6 +347,12 @@ void sl_place_attach(struct sl_daemon *daemon, const struct sl_action *action)
 
 	if (!client || !begin(client, action->id, true, 0))
 		return;
+	/* A later daemon must not bring it back from, or to, other GPUs. */
+	if (is_moved(client)) {
+		sl_list_push_tail(&daemon->placing, &client->place.link);
+		save(client);
+		return;
+	}
 	if (give(client) < 0)
 		refuse_later(client, SL_SWAP_DRIVER);
 	sl_step(D_ATTACH_SENT);
@@ -332,10 +369,16 @@ void sl_place_written(struct sl_daemon *daemon)
 			continue;
 		sl_list_unlink(link);
 		client->place.state = SL_PLACE_MOVES;
-		sl_step(D_AWAY_SAVED);
+		if (client->place.back)
+			sl_step(D_MOVE_SAVED);
+		else
+			sl_step(D_AWAY_SAVED);
 		if (give(client) < 0)
 			refuse_later(client, SL_SWAP_DRIVER);
-		sl_step(D_AWAY_SENT);
+		if (client->place.back)
+			sl_step(D_MOVE_SENT);
+		else
+			sl_step(D_AWAY_SENT);
 	}
 }
 

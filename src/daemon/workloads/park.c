@@ -27,13 +27,15 @@ bool sl_park_propose(struct sl_daemon *daemon, struct sl_workload *workload,
 	return false;
 }
 
-static struct sl_event event_of(const struct sl_workload *workload, enum sl_park_state to)
+static struct sl_event event_of(
+	const struct sl_workload *workload, enum sl_park_state to, uint32_t gpus)
 {
 	struct sl_event event = {0};
 
 	if (to == SL_PARK_RESUMING) {
 		event.type = SL_EVENT_WORKLOAD_RESUME;
 		event.workload_resume.workload = workload->id;
+		event.workload_resume.gpu_mask = gpus;
 	} else {
 		event.type = SL_EVENT_WORKLOAD_PARK;
 		event.workload_park.workload = workload->id;
@@ -44,13 +46,13 @@ static struct sl_event event_of(const struct sl_workload *workload, enum sl_park
 
 bool sl_park_is_put_away(const struct sl_workload *workload)
 {
-	return workload->park == SL_PARK_PARKED || workload->park == SL_PARK_DETACHED;
+	return workload->park != SL_PARK_NOT && workload->park != SL_PARK_RESUMING;
 }
 
-bool sl_park_workload(struct sl_daemon *daemon, struct sl_workload *workload,
-	enum sl_park_state to, struct sl_error *text)
+static bool change(struct sl_daemon *daemon, struct sl_workload *workload,
+	enum sl_park_state to, uint32_t gpus, struct sl_error *text)
 {
-	struct sl_event event = event_of(workload, to);
+	struct sl_event event = event_of(workload, to, gpus);
 	enum sl_park_state before = workload->park;
 
 	/* Set before the proposal, because RESUMED may come within it. */
@@ -61,6 +63,18 @@ bool sl_park_workload(struct sl_daemon *daemon, struct sl_workload *workload,
 	}
 	workload->park = before;
 	return false;
+}
+
+bool sl_park_workload(struct sl_daemon *daemon, struct sl_workload *workload,
+	enum sl_park_state to, struct sl_error *text)
+{
+	return change(daemon, workload, to, 0, text);
+}
+
+bool sl_park_resume_on(struct sl_daemon *daemon, struct sl_workload *workload,
+	uint32_t gpus, struct sl_error *text)
+{
+	return change(daemon, workload, SL_PARK_RESUMING, gpus, text);
 }
 
 bool sl_park_is_done(const struct sl_daemon *daemon, const struct sl_workload *workload)
@@ -88,7 +102,7 @@ void sl_park_resumed(struct sl_daemon *daemon, uint64_t id)
 void sl_park_again(struct sl_daemon *daemon, struct sl_workload *workload)
 {
 	struct sl_event park = event_of(workload,
-		workload->park == SL_PARK_DETACHED ? SL_PARK_DETACHED : SL_PARK_PARKED);
+		workload->park == SL_PARK_DETACHED ? SL_PARK_DETACHED : SL_PARK_PARKED, 0);
 
 	if (workload->park == SL_PARK_NOT)
 		return;
@@ -98,8 +112,10 @@ void sl_park_again(struct sl_daemon *daemon, struct sl_workload *workload)
 
 void sl_park_resume_again(struct sl_daemon *daemon, struct sl_workload *workload)
 {
-	struct sl_event resume = event_of(workload, SL_PARK_RESUMING);
+	struct sl_event resume = event_of(workload, SL_PARK_RESUMING, 0);
 
-	if (workload->park == SL_PARK_RESUMING)
-		sl_drive(daemon, &resume);
+	if (workload->park != SL_PARK_RESUMING && workload->park != SL_PARK_MOVING)
+		return;
+	workload->park = SL_PARK_RESUMING;
+	sl_drive(daemon, &resume);
 }

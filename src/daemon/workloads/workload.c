@@ -43,6 +43,7 @@ struct sl_workload *sl_workload_new(struct sl_daemon *daemon, uint64_t id)
 	sl_list_init(&workload->idle.link);
 	sl_list_init(&workload->clients);
 	sl_list_init(&workload->view_link);
+	sl_list_init(&workload->move_link);
 	sl_list_init(&workload->grave);
 	/* By id. Ids grow, so this is the tail, except for a shuffled journal. */
 	while (place != &daemon->workload_list &&
@@ -69,6 +70,7 @@ void sl_workload_bind(
 		workload->gpus[place] = (uint8_t)gpu;
 		workload->gpu_count++;
 	}
+	memcpy(workload->first, workload->gpus, sizeof(workload->first));
 }
 
 uint32_t sl_workload_gpus(const struct sl_workload *workload)
@@ -95,6 +97,7 @@ static void unlink_all(struct sl_daemon *daemon, struct sl_workload *workload)
 	(void)sl_map_take(&daemon->workloads, workload->id);
 	sl_list_unlink(&workload->link);
 	sl_list_unlink(&workload->view_link);
+	sl_list_unlink(&workload->move_link);
 	sl_list_unlink(&workload->root_link);
 	workload->root = sl_process_put(workload->root);
 	daemon->workload_count--;

@@ -12,30 +12,29 @@
 /* It does not leave until something about it changes. */
 static bool stays(const struct sl_node *node, const struct sl_node_client *client)
 {
+	enum sl_reason cause = client->back_off.cause;
+
 	if (!sl_node_answers(node, client, node->now))
 		return true;
 	if (client->order.id || sl_node_has_open_grant(client))
 		return false;
-	/* Busy once is no refusal: it is asked again soon. */
-	return !sl_node_must_stay(client, node->now) || client->back_off.times > 1 ||
-	       SL_MUTANT(BUSY_ONCE_STAYS,
-		       client->back_off.cause == SL_REASON_DETACH_FAILED, true);
+	/* Its memory is asked for until it comes. A process that is busy is asked twice. */
+	return !sl_node_must_stay(client, node->now) || cause == SL_REASON_DETACH_FAILED ||
+	       (cause == SL_REASON_DETACH_BUSY &&
+		       SL_MUTANT(BUSY_ONCE_STAYS, client->back_off.times > 1, true));
 }
 
-/* Nothing of it is on a GPU or on its way there. A process with memory has contexts. If they were
- * never measured, it was not asked to leave with them. */
+/* It left its GPUs whole, and nothing of it is on its way there. A process whose contexts were never
+ * measured was not asked to leave: the driver may give it memory on its present GPU. */
 static bool is_gone(const struct sl_node_client *client)
 {
-	bool left = SL_MUTANT(MOVES_UNMEASURED, sl_node_is_detached(client), true);
-
-	if (client->stage != SL_NODE_LIVES || client->told & SL_NODE_UNHEARD ||
+	if (!SL_MUTANT(MOVES_UNMEASURED, sl_node_is_detached(client), true) ||
+		client->stage != SL_NODE_LIVES || client->told & SL_NODE_UNHEARD ||
 		SL_MUTANT(MOVES_TRAVELLERS, client->order.id, 0) ||
 		sl_node_has_open_grant(client))
 		return false;
 	sl_each_gpu (gpu, client->holding.touched) {
-		const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
-
-		if (!sl_ledger_is_gone(cell) || (cell->backing_bytes && !left))
+		if (!sl_ledger_is_gone(&client->holding.cell[gpu]))
 			return false;
 	}
 	return true;

@@ -29,14 +29,12 @@ static uint64_t here(const struct swap_party *p, uint32_t gpu)
 
 static bool is_gone(const struct swap_party *p)
 {
-	/* With memory there are contexts, measured or not. */
-	bool left = swap_party_away(p) || !swap_party_evicted(p);
-
 	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
 		if (here(p, gpu))
 			return false;
 	}
-	return left && !p->expected && !p->order && !has_grant(p);
+	/* One without a context would make it where it began. */
+	return swap_party_away(p) && !p->expected && !p->order && !has_grant(p);
 }
 
 struct party_sums {

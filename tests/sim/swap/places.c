@@ -148,23 +148,6 @@ void swap_find_place(struct swap_world *w, uint32_t slot)
 
 /* --- other GPUs --- */
 
-/* Its contexts are there and the node does not know of them yet: a message is on its way. A real
- * process asks before it makes a context. */
-static bool is_unmeasured(const struct swap_world *w, const struct swap_workload *wl)
-{
-	for (uint32_t i = 0; i < SWAP_CLIENTS; i++) {
-		const struct swap_client *c = &w->client[i];
-
-		for (uint32_t gpu = 0; c->used && &w->workload[c->workload] == wl &&
-				       c->place != PLACE_AWAY && gpu < w->gpus;
-			gpu++) {
-			if (c->hidden[gpu])
-				return true;
-		}
-	}
-	return false;
-}
-
 /* Equal GPUs; now and then GPUs that are lost, or while it is not away. The numbers come from a
  * generator of their own, so that they do not change the rest of a seed's story. */
 uint32_t swap_draw_place(const struct swap_world *w, const struct swap_workload *wl)
@@ -177,7 +160,6 @@ uint32_t swap_draw_place(const struct swap_world *w, const struct swap_workload 
 	enum sl_presence is = sl_node_workload_alone(w->node, wl->id).presence;
 
 	if (!w->detaches || sl_rng_one_in(&own, 4) ||
-		(is == SL_PRESENCE_AWAY && is_unmeasured(w, wl)) ||
 		(is != SL_PRESENCE_AWAY && !sl_rng_one_in(&own, 8)))
 		return 0;
 	for (uint32_t i = 0; i < w->gpus; i++) {

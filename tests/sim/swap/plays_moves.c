@@ -178,7 +178,7 @@ static void its_grant_is_void(struct swap_world *w)
 	w->lost_mask |= 1u << own;
 	swap_step(w, (struct sl_event){.type = SL_EVENT_GPU_LOST, .gpu_lost = {own, 79}});
 	person(w, SL_EVENT_WORKLOAD_PARK, a);
-	is(w, a, SL_PRESENCE_AWAY, "void");
+	is(w, a, SL_PRESENCE_STAYS, "void");
 }
 
 /* B keeps A from growing, there as here. Once B is gone, A gets on its new GPU what it asked for on

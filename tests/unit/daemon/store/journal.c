@@ -261,7 +261,7 @@ static void nonsense_is_named(void **state)
 		{"\"priority\":-1000,", "", "'priority' is missing"},
 		{"\"gpu_count\":1", "\"gpu_count\":0", "'gpu_count' is 0"},
 		{"\"gpu_count\":1", "\"gpu_count\":33", "'gpu_count' is not"},
-		{"\"park\":0", "\"park\":4", "'park' is not"},
+		{"\"park\":0", "\"park\":5", "'park' is not"},
 		{"\"park\":0", "\"park\":0,\"bark\":0", "unknown keys"},
 		{"\"park\":0", "\"park\":0,\"park\":0", "duplicate"},
 		{"{", "", "byte "},

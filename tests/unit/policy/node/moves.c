@@ -166,9 +166,9 @@ static void test_not_away(void **state)
 	says(&p, "contexts", 2, (struct sl_event)RESUME(1, 2),
 		"REFUSE 1 MOVE_NOT_AWAY g0 30 0");
 	(void)at(&p, 3, (struct sl_event)PLACED(1, id(&p, SL_ACTION_DETACH)));
-	/* A process that begins may have got a context. */
+	/* A process that begins gets its context where it began. */
 	(void)at(&p, 4, (struct sl_event)SWAPPER(3, 1));
-	is(&p, "has nothing", SL_PRESENCE_AWAY);
+	is(&p, "has nothing yet", SL_PRESENCE_STAYS);
 	assert_non_null(strstr(at(&p, 5,
 				       (struct sl_event)EVENT(ASK, ask,
 					       {3, 1, 0, 0, SL_NODE_ASK_CONTEXT})),
@@ -189,17 +189,19 @@ static void test_answer_is_due(void **state)
 
 	(void)state;
 	begin(&p, (struct sl_event)SETTING(1));
-	(void)at(&p, 0, (struct sl_event)HIDDEN(1, 0, 0));
 	(void)at(&p, 1, (struct sl_event)PARK(1));
 	(void)at(&p, 2, (struct sl_event)OUT_OF_GPU(1, 60));
 	is(&p, "not answered", SL_PRESENCE_HERE);
 	says(&p, "refused", 2, (struct sl_event)RESUME(1, 2),
-		"REFUSE 1 MOVE_NOT_AWAY g0 0 0");
+		"REFUSE 1 MOVE_NOT_AWAY g0 30 0");
 	(void)at(&p, 3,
 		(struct sl_event)EVENT(DONE, done,
 			{1, id(&p, SL_ACTION_EVICT), 0, SL_SWAP_REFUSED,
 				SL_SWAP_NOTHING}));
-	is(&p, "answered", SL_PRESENCE_AWAY);
+	is(&p, "answered", SL_PRESENCE_HERE);
+	(void)at(&p, 200, (struct sl_event)TIME);
+	(void)at(&p, 201, (struct sl_event)PLACED(1, id(&p, SL_ACTION_DETACH)));
+	is(&p, "away", SL_PRESENCE_AWAY);
 	play_close(&p);
 }
 
@@ -284,8 +286,8 @@ static void test_has_nothing(void **state)
 	assert_row_u64("its request", sl_node_gpu(p.node, 2).requests_bytes, 30);
 	(void)at(&p, 3, (struct sl_event)SWAPPER(2, 2));
 	(void)at(&p, 4, (struct sl_event)PARK(2));
-	assert_row_u64(
-		"without memory", sl_node_workload(p.node, 2).presence, SL_PRESENCE_AWAY);
+	assert_row_u64("without a context", sl_node_workload(p.node, 2).presence,
+		SL_PRESENCE_STAYS);
 	play_close(&p);
 }
 
@@ -386,10 +388,10 @@ static void test_bound_late(void **state)
 				.gpu_mask = 7,
 				.gpu_count = 1,
 				.late = 1}));
-	(void)at(&p, 0, (struct sl_event)SWAPPER(1, 1));
 	(void)at(&p, 1, (struct sl_event)PARK(1));
 	assert_non_null(
 		strstr(at(&p, 2, (struct sl_event)RESUME(1, 2)), "MOVES 1 g0 g1"));
+	(void)at(&p, 2, (struct sl_event)SWAPPER(1, 1));
 	says(&p, "the third one", 3, (struct sl_event)ASK(1, 1, 2, 10),
 		"DENY 1/1 UNKNOWN_CLIENT g2");
 	play_close(&p);
@@ -469,7 +471,7 @@ static void test_waits_for_reports(void **state)
 	(void)at(&p, 2012, (struct sl_event)PLACED(1, id(&p, SL_ACTION_DETACH)));
 	is(&p, "one of its own is silent", SL_PRESENCE_STAYS);
 	(void)at(&p, 2013, (struct sl_event)EVENT(CLIENT_REPORTED, client_reported, {3}));
-	is(&p, "it has nothing", SL_PRESENCE_AWAY);
+	is(&p, "it has no context", SL_PRESENCE_STAYS);
 	play_close(&p);
 }
 
