@@ -82,6 +82,9 @@ daemon_start
 until_true 20 is_used stopped && until_true 20 is_used other
 check "both are metered by the next daemon" $? = 0
 check "its share outlived the daemon" "$(use other compute.request)" = 0.300000
+"$B/sluice" set other --compute-limit 0.2 >"$T/set" 2>&1
+check "a limit below the request is refused" $? = 75
+check_file "with the reason" "$T/set" "compute-limit must not be below"
 "$B/sluice" set other --compute-request 0 >"$T/set"
 "$B/sluice" set stopped --compute-request 0 >"$T/set"
 not_metered() { [ "$(use other compute.used)" = "" ]; }

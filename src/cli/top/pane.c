@@ -110,6 +110,16 @@ static void say_swap(struct sl_top_said *pane, const struct sl_msg_use_row *use)
 			sl_table_age(use->warm_after_ms, a, sizeof(a)));
 }
 
+static void say_compute(struct sl_top_said *pane, const struct sl_msg_use_row *use)
+{
+	char text[32];
+
+	if (use->compute_request_pm || use->compute_limit_pm ||
+		use->compute_used_pm != UINT32_MAX)
+		say(pane, "share of the GPU's time, and its use: %s",
+			sl_state_compute(use, text, sizeof(text)));
+}
+
 static void say_details(struct sl_top_said *pane, const struct sl_top_data *data,
 	const struct sl_top_line *line)
 {
@@ -130,6 +140,7 @@ static void say_details(struct sl_top_said *pane, const struct sl_top_data *data
 		sl_bytes_short(use->dying_bytes, c, sizeof(c)),
 		sl_bytes_short(use->waiting_bytes, d, sizeof(d)));
 	say_swap(pane, use);
+	say_compute(pane, use);
 	say(pane, "command %s", use->command);
 	for (size_t i = 0; i < data->clients.count; i++) {
 		const struct sl_msg_client_row *client = &data->clients.all[i].client_row;

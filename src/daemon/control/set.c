@@ -99,13 +99,11 @@ static const char *mistake_in(const struct sl_msg_set *set)
 		return "--detach-after is too long; write at most 30d, or 0 for never";
 	if (set->which & SL_SET_GRACE && set->idle_grace_ms > SL_FIELD_TIME_MAX_MS)
 		return "--idle-grace is too long; write at most 30d, or --keep-resident";
-	return sl_field_compute_mistake(
-		set->which & SL_SET_COMPUTE_REQUEST ? set->compute_request_pm : 0,
-		set->which & SL_SET_COMPUTE_LIMIT ? set->compute_limit_pm : 0);
+	return NULL;
 }
 
-/* Memory that other devices may have registered must stay in place: swapping cannot be turned
- * on. */
+/* Memory that other devices may have registered must stay in place: swapping cannot be turned on.
+ * A new share must go with the one that stays. */
 static const char *mistake_for(
 	const struct sl_workload *workload, const struct sl_msg_set *set)
 {
@@ -113,7 +111,11 @@ static const char *mistake_for(
 		!(set->flags & SL_WORKLOAD_NO_SWAP))
 		return "its memory may be registered with other devices and cannot be "
 		       "moved; start it without --rdma";
-	return NULL;
+	return sl_field_compute_mistake(set->which & SL_SET_COMPUTE_REQUEST
+						? set->compute_request_pm
+						: workload->compute.request_pm,
+		set->which & SL_SET_COMPUTE_LIMIT ? set->compute_limit_pm
+						  : workload->compute.limit_pm);
 }
 
 static struct sl_event event_of(const struct sl_peer *peer,

@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "daemon/report/tell.h"
+#include "policy/compute/compute.h"
 #include "policy/node.h"
 #include "policy/words/reason.h"
 
@@ -42,6 +43,25 @@ static bool ask(struct sl_page_request *request, const union sl_msg *question,
 }
 
 /* --- set -------------------------------------------------------------------------------------- */
+
+/* A share of time in thousandths. */
+static bool fill_share(struct sl_page_request *request, const char *key, uint32_t bit,
+	uint32_t *pm, uint32_t *which, enum MHD_Result *r)
+{
+	struct sl_amount share;
+
+	if (!sl_page_amount(request, key, &share, r))
+		return false;
+	if (share.kind == SL_AMOUNT_FRACTION)
+		*pm = (uint32_t)(share.value * SL_COMPUTE_WHOLE / SL_AMOUNT_WHOLE);
+	if (share.value && !*pm) {
+		*r = sl_page_refuse(
+			request, 400, "%s: write 0.001 to 1, or 0 for none", key);
+		return false;
+	}
+	*which |= share.kind ? bit : 0;
+	return true;
+}
 
 static bool fill_set(
 	struct sl_page_request *request, struct sl_msg_set *set, enum MHD_Result *r)
@@ -78,7 +98,10 @@ static bool fill_set(
 		     (sl_page_has(request, "on_collision") ? SL_SET_CHAIN : 0) |
 		     (wait ? SL_SET_WAIT : 0) | (warm >= 0 ? SL_SET_WARM : 0) |
 		     (detach >= 0 ? SL_SET_DETACH : 0) | (grace >= 0 ? SL_SET_GRACE : 0);
-	return true;
+	return fill_share(request, "compute_request", SL_SET_COMPUTE_REQUEST,
+		       &set->compute_request_pm, &set->which, r) &&
+	       fill_share(request, "compute_limit", SL_SET_COMPUTE_LIMIT,
+		       &set->compute_limit_pm, &set->which, r);
 }
 
 static json_t *set_json(const struct sl_msg_set_reply *reply)
@@ -96,7 +119,7 @@ enum MHD_Result sl_page_set(struct sl_page_request *request)
 {
 	static const char *const keys[] = {"request", "limit", "priority", "on_collision",
 		"longest_wait_ms", "warm_after_ms", "detach_after_ms", "idle_grace_ms",
-		NULL};
+		"compute_request", "compute_limit", NULL};
 	union sl_msg msg, answer = {0};
 	enum MHD_Result r = MHD_NO;
 	uint64_t id;

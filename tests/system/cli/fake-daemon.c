@@ -158,6 +158,7 @@ static void use_row(int fd, unsigned int i)
 	msg.use_row.gpu = i == 2 ? 9 : i;
 	msg.use_row.pid = 100 + i;
 	msg.use_row.clients = 1;
+	msg.use_row.compute_used_pm = UINT32_MAX;
 	msg.use_row.priority_biased = SL_PRIORITY_BIAS - 5 + i;
 	msg.use_row.state = i % SL_STATES;
 	msg.use_row.waiting = i == SL_STATE_WAITING;
