@@ -267,14 +267,16 @@ struct sl_wire_pid {
 #define SL_GPU_LOST     2u
 #define SL_GPU_RESERVE \
 	4u /* context_reserve exceeds the reserve of the GPU and is ignored there */
+#define SL_GPU_FIXED 8u /* nothing leaves it for the host (gpu_groups) */
 /* USE_ROW.flags */
 #define SL_USE_NO_SWAP    1u
 #define SL_USE_OOM_FIRST  2u
 #define SL_USE_OVER_LIMIT 4u
 #define SL_USE_STOPPING   8u
 #define SL_USE_UNTAKEABLE 16u
-#define SL_USE_LOST       32u /* the GPU of this row is lost */
-#define SL_USE_OBSERVED   64u /* only measured, see SL_RUN_OBSERVE */
+#define SL_USE_LOST       32u  /* the GPU of this row is lost */
+#define SL_USE_OBSERVED   64u  /* only measured, see SL_RUN_OBSERVE */
+#define SL_USE_FIXED      128u /* its memory is never moved, because of its GPUs */
 /* CLIENT_ROW.flags */
 #define SL_CLIENT_STOPPING   1u
 #define SL_CLIENT_UNTAKEABLE 2u

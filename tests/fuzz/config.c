@@ -46,6 +46,7 @@ static bool is_text(const char *text, size_t size, uint64_t min, uint64_t max)
 #define GOOD_SHARE(value, min, max)   in_range(value, min, max)
 #define GOOD_ADDRESS(value, min, max) is_address(&(value))
 #define GOOD_BOUNDS(value, min, max)  are_bounds(&(value))
+#define GOOD_GROUPS(value, min, max)  are_groups(&(value))
 
 #define SAME_PATH(a, b)  (strcmp((a).text, (b).text) == 0)
 #define SAME_TIME(a, b)  ((a) == (b))
@@ -66,6 +67,7 @@ static bool is_text(const char *text, size_t size, uint64_t min, uint64_t max)
 #define SAME_ADDRESS(a, b) (memcmp(&(a), &(b), sizeof(a)) == 0)
 #define SAME_TEXT(a, b)    (strcmp((a).text, (b).text) == 0)
 #define SAME_BOUNDS(a, b)  (memcmp(&(a), &(b), sizeof(a)) == 0)
+#define SAME_GROUPS(a, b)  (memcmp(&(a), &(b), sizeof(a)) == 0)
 
 /* One or more resolvers that exist, none twice. */
 static bool is_chain(uint32_t chain)
@@ -77,7 +79,7 @@ static bool is_chain(uint32_t chain)
 	for (; chain; chain >>= 4) {
 		uint32_t resolver = chain & 15;
 
-		if (resolver == SL_RESOLVER_NONE || resolver > SL_RESOLVER_PRIORITY ||
+		if (resolver == SL_RESOLVER_NONE || resolver >= SL_RESOLVERS ||
 			seen & 1u << resolver)
 			return false;
 		seen |= 1u << resolver;
@@ -110,6 +112,18 @@ static bool are_bounds(const struct sl_config_bounds *bounds)
 	return bounds->count <= SL_CONFIG_BOUNDS_MAX;
 }
 
+static bool are_groups(const struct sl_config_gpu_groups *groups)
+{
+	for (uint32_t i = 0; i < groups->count && i < SL_CONFIG_GPU_GROUPS_MAX; i++) {
+		const struct sl_config_gpu_group *row = &groups->rows[i];
+
+		if (!is_text(row->name, sizeof(row->name), 1, 63) ||
+			!is_text(row->gpus, sizeof(row->gpus), 1, 511))
+			return false;
+	}
+	return groups->count <= SL_CONFIG_GPU_GROUPS_MAX;
+}
+
 static void check_range(const struct sl_config *config)
 {
 #define SL_OPTION(key, TYPE, def, min, max, help) \
@@ -128,9 +142,10 @@ static void check_same(const struct sl_config *a, const struct sl_config *b)
 #undef SL_OPTION
 }
 
-/* Beginnings of files that chance alone would never write, all for the mapping of bounds. */
+/* Beginnings of files that chance alone would never write, all for mappings. */
 static const char *const starts[] = {"bounds: {default: {max_request: ",
-	"bounds:\n  user root: {max_limit: ", "bounds: {group root: {", "bounds: {"};
+	"bounds:\n  user root: {max_limit: ", "bounds: {group root: {", "bounds: {",
+	"gpu_groups: {a: {gpus: [", "gpu_groups: {a: {gpus: 0, swap: "};
 
 /* The input as a file: as it is, as the value of a key, or behind a start. Returns its size. */
 static size_t compose(const uint8_t *data, size_t size, char text[TEXT_MAX])

@@ -133,7 +133,7 @@ static void say_details(struct sl_top_said *pane, const struct sl_top_data *data
 		sl_table_age(use->age_ms, a, sizeof(a)));
 	say(pane, "GPU %u  state %s%s%s  backing %s  hidden %s  dying %s  waiting %s",
 		use->gpu, sl_tell_shown(use),
-		use->flags & SL_USE_NO_SWAP ? "  no swap" : "",
+		use->flags & (SL_USE_NO_SWAP | SL_USE_FIXED) ? "  no swap" : "",
 		use->flags & SL_USE_OOM_FIRST ? "  out-of-memory first" : "",
 		sl_bytes_short(use->backing_bytes, a, sizeof(a)),
 		sl_bytes_short(use->hidden_bytes, b, sizeof(b)),

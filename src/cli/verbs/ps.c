@@ -255,7 +255,7 @@ static json_t *to_json(const struct sl_msg_use_row *row, const struct lists *lis
 		"dying_bytes", (json_int_t)row->dying_bytes, "waiting_bytes",
 		(json_int_t)row->waiting_bytes, "waiting", (int)row->waiting, "clients",
 		(int)row->clients, "age_ms", (json_int_t)row->age_ms, "swap",
-		!(row->flags & SL_USE_NO_SWAP), "oom_first",
+		!(row->flags & (SL_USE_NO_SWAP | SL_USE_FIXED)), "oom_first",
 		!!(row->flags & SL_USE_OOM_FIRST), "over_limit",
 		!!(row->flags & SL_USE_OVER_LIMIT), "stopping",
 		!!(row->flags & SL_USE_STOPPING), "untakeable",

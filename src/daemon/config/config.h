@@ -17,9 +17,10 @@
 #include "policy/placement/score.h"
 #include "wire/wire.h"
 
-#define SL_CONFIG_TEXT_MAX   4096
-#define SL_CONFIG_GPUS_MAX   32
-#define SL_CONFIG_BOUNDS_MAX 64
+#define SL_CONFIG_TEXT_MAX       4096
+#define SL_CONFIG_GPUS_MAX       32
+#define SL_CONFIG_BOUNDS_MAX     64
+#define SL_CONFIG_GPU_GROUPS_MAX 16
 /* libyaml takes time quadratic in the depth of nesting; a real file has a few hundred bytes. */
 #define SL_CONFIG_FILE_MAX   (16u << 10)
 #define SL_CONFIG_GROUP_NONE UINT32_MAX
@@ -64,6 +65,16 @@ struct sl_config_bounds {
 	struct sl_config_bound rows[SL_CONFIG_BOUNDS_MAX];
 };
 
+/* gpus: numbers, UUIDs or words of models' names, with commas between them. fixed: swap: off. */
+struct sl_config_gpu_group {
+	char name[64], gpus[512];
+	bool fixed;
+};
+struct sl_config_gpu_groups {
+	uint32_t count, pad;
+	struct sl_config_gpu_group rows[SL_CONFIG_GPU_GROUPS_MAX];
+};
+
 /* C types of the option types. */
 typedef struct sl_config_path sl_option_PATH;
 typedef sl_ns sl_option_TIME;
@@ -81,6 +92,7 @@ typedef uint32_t sl_option_CHAIN; /* SL_CHAIN of policy/words/chain.h */
 typedef struct sl_config_address sl_option_ADDRESS;
 typedef struct sl_config_path sl_option_TEXT;
 typedef struct sl_config_bounds sl_option_BOUNDS;
+typedef struct sl_config_gpu_groups sl_option_GROUPS;
 
 struct sl_config {
 #define SL_OPTION(key, TYPE, def, min, max, help) sl_option_##TYPE key;

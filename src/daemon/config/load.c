@@ -119,53 +119,85 @@ static int set_list(struct document *yaml, struct sl_config *config,
 	return sl_config_list_end(row, config, err);
 }
 
-/* Sets one bound of one user, one group, or the default row. */
-static int set_bound(struct document *yaml, struct sl_config_bound *bound,
-	const yaml_node_t *mapping, struct sl_error *err)
+/* The row with that name of bounds or gpu_groups, empty; NULL: err. */
+static void *new_row(
+	struct sl_config *config, bool is_bounds, const char *name, struct sl_error *err)
 {
-	yaml_node_pair_t *pair = mapping->data.mapping.pairs.start;
+	struct sl_config_bound *bound = NULL;
+	struct sl_config_gpu_group *group = NULL;
 
-	for (; pair < mapping->data.mapping.pairs.top; pair++) {
-		const yaml_node_t *key =
-			yaml_document_get_node(&yaml->document, pair->key);
-		const yaml_node_t *value =
-			yaml_document_get_node(&yaml->document, pair->value);
-		const char *word = scalar(key), *text = scalar(value);
-
-		yaml->line = key ? line_of(key) : 0;
-		if (sl_config_bounds_set(bound, word ? word : "?", text ? text : "?",
-			    err) != SL_CONFIG_OK)
-			return SL_CONFIG_BAD;
-	}
-	return SL_CONFIG_OK;
+	if (is_bounds)
+		return sl_config_bounds_row(&config->bounds, name, &bound, err) ==
+				       SL_CONFIG_OK
+			       ? bound
+			       : NULL;
+	return sl_config_group_row(&config->gpu_groups, name, &group, err) == SL_CONFIG_OK
+		       ? group
+		       : NULL;
 }
 
-static int set_bounds(struct document *yaml, struct sl_config *config,
+static int set_in_row(void *row, bool is_bounds, const char *key, const char *text,
+	struct sl_error *err)
+{
+	key = key ? key : "?";
+	text = text ? text : "?";
+	return is_bounds ? sl_config_bounds_set(row, key, text, err)
+			 : sl_config_group_set(row, key, text, err);
+}
+
+/* The values of one row; a list of GPUs counts one by one. */
+static int fill_row(struct document *yaml, void *row, bool is_bounds,
+	const yaml_node_t *mapping, struct sl_error *err)
+{
+	yaml_node_pair_t *pair = mapping->data.mapping.pairs.start;
+	int r = SL_CONFIG_OK;
+
+	for (; pair < mapping->data.mapping.pairs.top && r == SL_CONFIG_OK; pair++) {
+		const yaml_node_t *key =
+			yaml_document_get_node(&yaml->document, pair->key);
+		const yaml_node_t *value =
+			yaml_document_get_node(&yaml->document, pair->value);
+		const yaml_node_item_t *item;
+
+		yaml->line = key ? line_of(key) : 0;
+		if (is_bounds || !value || value->type != YAML_SEQUENCE_NODE) {
+			r = set_in_row(row, is_bounds, scalar(key), scalar(value), err);
+			continue;
+		}
+		item = value->data.sequence.items.start;
+		for (; item < value->data.sequence.items.top && r == SL_CONFIG_OK; item++)
+			r = set_in_row(row, false, scalar(key),
+				scalar(yaml_document_get_node(&yaml->document, *item)),
+				err);
+	}
+	return is_bounds || r != SL_CONFIG_OK ? r : sl_config_group_end(row, err);
+}
+
+static int set_rows(struct document *yaml, struct sl_config *config, bool is_bounds,
 	const yaml_node_t *mapping, struct sl_error *err)
 {
 	yaml_node_pair_t *pair = mapping->data.mapping.pairs.start;
 
-	config->bounds = (struct sl_config_bounds){0};
 	for (; pair < mapping->data.mapping.pairs.top; pair++) {
 		const yaml_node_t *key =
 			yaml_document_get_node(&yaml->document, pair->key);
 		const yaml_node_t *value =
 			yaml_document_get_node(&yaml->document, pair->value);
-		const char *subject = scalar(key);
-		struct sl_config_bound *bound = NULL;
+		const char *name = scalar(key);
+		void *row;
 
 		yaml->line = key ? line_of(key) : 0;
-		if (sl_config_bounds_row(&config->bounds, subject ? subject : "?", &bound,
-			    err) != SL_CONFIG_OK)
+		row = new_row(config, is_bounds, name ? name : "?", err);
+		if (!row)
 			return SL_CONFIG_BAD;
 		if (!value || value->type != YAML_MAPPING_NODE) {
 			sl_error_set(err,
-				"bounds: a mapping belongs behind '%.64s', for example "
-				"{max_request: 0.5}",
-				subject);
+				"%s: a mapping belongs behind '%.64s', for example %s",
+				is_bounds ? "bounds" : "gpu_groups", name,
+				is_bounds ? "{max_request: 0.5}" : "{gpus: [0, 1]}");
 			return SL_CONFIG_BAD;
 		}
-		if (set_bound(yaml, bound, value, err) != SL_CONFIG_OK)
+		if (fill_row(yaml, row, is_bounds, value, err) != SL_CONFIG_OK)
 			return SL_CONFIG_BAD;
 	}
 	return SL_CONFIG_OK;
@@ -177,12 +209,16 @@ static int set_pair(struct document *yaml, struct sl_config *config,
 	const char *text = scalar(value);
 
 	bool is_list = row->type == SL_CONFIG_GPUS || row->type == SL_CONFIG_CHAIN;
+	bool is_mapping = row->type == SL_CONFIG_BOUNDS || row->type == SL_CONFIG_GROUPS;
 
 	yaml->line = line_of(value);
 	if (is_list && value->type == YAML_SEQUENCE_NODE)
 		return set_list(yaml, config, row, value, err);
-	if (row->type == SL_CONFIG_BOUNDS && value->type == YAML_MAPPING_NODE)
-		return set_bounds(yaml, config, value, err);
+	if (is_mapping && value->type == YAML_MAPPING_NODE)
+		return sl_config_value(row, "", config, err) == SL_CONFIG_OK
+			       ? set_rows(yaml, config, row->type == SL_CONFIG_BOUNDS,
+					 value, err)
+			       : SL_CONFIG_BAD;
 	if (text)
 		return sl_config_value(row, text, config, err);
 	sl_error_set(err, "%s: a single value (%s) belongs here, for example %s",
@@ -453,6 +489,10 @@ const char *sl_config_show(
 	case SL_CONFIG_BOUNDS:
 		(void)snprintf(buf, size, "%u rows",
 			((const struct sl_config_bounds *)field)->count);
+		return buf;
+	case SL_CONFIG_GROUPS:
+		(void)snprintf(buf, size, "%u groups",
+			((const struct sl_config_gpu_groups *)field)->count);
 		return buf;
 	}
 	return "?";

@@ -34,6 +34,7 @@ static const char *const type_words[] = {
 	[SL_CONFIG_ADDRESS] = "an address",
 	[SL_CONFIG_TEXT] = "text",
 	[SL_CONFIG_BOUNDS] = "a mapping",
+	[SL_CONFIG_GROUPS] = "a mapping",
 };
 
 static const struct {
@@ -444,17 +445,19 @@ static int parse_text(const struct sl_config_row *row, const char *text,
 
 /* --- rows --------------------------------------------------------------------------------- */
 
-static int parse_bounds(const struct sl_config_row *row, const char *text,
-	struct sl_config_bounds *out, struct sl_error *err)
+static int parse_mapping(const struct sl_config_row *row, const char *text, void *out,
+	size_t size, struct sl_error *err)
 {
 	if (text[0]) {
 		sl_error_set(err,
 			"%s: '%.64s' is no mapping; write rows below it, for example "
-			"'default: {max_request: 0.5}'",
-			row->key, text);
+			"'%s'",
+			row->key, text,
+			row->type == SL_CONFIG_BOUNDS ? "default: {max_request: 0.5}"
+						      : "inference: {gpus: [0, 1]}");
 		return SL_CONFIG_BAD;
 	}
-	*out = (struct sl_config_bounds){0};
+	memset(out, 0, size);
 	return SL_CONFIG_OK;
 }
 
@@ -479,7 +482,12 @@ int sl_config_value(const struct sl_config_row *row, const char *text,
 	case SL_CONFIG_SHARE: return parse_share(row, text, field, err);
 	case SL_CONFIG_ADDRESS: return parse_address(row, text, field, err);
 	case SL_CONFIG_TEXT: return parse_text(row, text, field, err);
-	case SL_CONFIG_BOUNDS: return parse_bounds(row, text, field, err);
+	case SL_CONFIG_BOUNDS:
+		return parse_mapping(
+			row, text, field, sizeof(struct sl_config_bounds), err);
+	case SL_CONFIG_GROUPS:
+		return parse_mapping(
+			row, text, field, sizeof(struct sl_config_gpu_groups), err);
 	case SL_CONFIG_COUNT:
 	case SL_CONFIG_MODE:
 		r = parse_number(row, text, &number, err);

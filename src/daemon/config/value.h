@@ -26,7 +26,8 @@ enum sl_config_type {
 	SL_CONFIG_SHARE,
 	SL_CONFIG_ADDRESS,
 	SL_CONFIG_TEXT,
-	SL_CONFIG_BOUNDS
+	SL_CONFIG_BOUNDS,
+	SL_CONFIG_GROUPS
 };
 
 struct sl_config_row {
@@ -63,6 +64,14 @@ SL_MUST_CHECK int sl_config_bounds_row(struct sl_config_bounds *bounds,
 	const char *subject, struct sl_config_bound **out, struct sl_error *err);
 SL_MUST_CHECK int sl_config_bounds_set(struct sl_config_bound *row, const char *key,
 	const char *text, struct sl_error *err);
+
+/* Likewise for GROUPS, with _set for each GPU of a list, and _end at last. */
+SL_MUST_CHECK int sl_config_group_row(struct sl_config_gpu_groups *groups,
+	const char *name, struct sl_config_gpu_group **out, struct sl_error *err);
+SL_MUST_CHECK int sl_config_group_set(struct sl_config_gpu_group *row, const char *key,
+	const char *text, struct sl_error *err);
+SL_MUST_CHECK int sl_config_group_end(
+	const struct sl_config_gpu_group *row, struct sl_error *err);
 
 /* The number of a user or group; false: unknown. A name of digits is the number itself, for users
  * that the system does not know (containers). Asks the system's databases. */

@@ -9,6 +9,7 @@
 
 #include "daemon/control/entry.h"
 #include "daemon/control/parts.h"
+#include "daemon/gpu/groups.h"
 #include "daemon/gpu/inventory.h"
 #include "daemon/jobs/jobs.h"
 #include "daemon/jobs/resources.h"
@@ -123,7 +124,9 @@ static void use_row(const struct sl_daemon *daemon, const struct sl_workload *wo
 		(uint32_t)((int64_t)workload->priority + (int64_t)SL_PRIORITY_BIAS);
 	msg->use_row.state = state_of(workload, &use);
 	msg->use_row.waiting = use.waiting;
-	msg->use_row.flags = use_flags(&view, &use, sl_node_gpu(daemon->node, gpu).lost);
+	msg->use_row.flags =
+		use_flags(&view, &use, sl_node_gpu(daemon->node, gpu).lost) |
+		(sl_groups_fixed(daemon, sl_workload_gpus(workload)) ? SL_USE_FIXED : 0);
 	msg->use_row.request_bytes = view.request_bytes;
 	msg->use_row.limit_bytes = view.limit_bytes;
 	msg->use_row.backing_bytes = use.backing_bytes;
@@ -350,9 +353,10 @@ static void gpu_row(const struct sl_daemon *daemon, uint32_t number, union sl_ms
 
 	sl_wire_init(msg, SL_MSG_GPU_ROW);
 	msg->gpu_row.gpu = number;
-	msg->gpu_row.condition = (view.degraded ? SL_GPU_DEGRADED : 0) |
-				 (view.lost ? SL_GPU_LOST : 0) |
-				 (gpu->reserve_is_ours ? SL_GPU_RESERVE : 0);
+	msg->gpu_row.condition =
+		(view.degraded ? SL_GPU_DEGRADED : 0) | (view.lost ? SL_GPU_LOST : 0) |
+		(gpu->reserve_is_ours ? SL_GPU_RESERVE : 0) |
+		(sl_groups_fixed(daemon, 1u << number) ? SL_GPU_FIXED : 0);
 	msg->gpu_row.workloads = view.workloads;
 	msg->gpu_row.waiting = view.waiting;
 	memcpy(msg->gpu_row.uuid, gpu->uuid, sizeof(msg->gpu_row.uuid));

@@ -15,6 +15,7 @@
 #include "daemon/core/host_budget.h"
 #include "daemon/core/lock.h"
 #include "daemon/gpu/asking.h"
+#include "daemon/gpu/groups.h"
 #include "daemon/gpu/measure.h"
 #include "daemon/gpu/visible.h"
 #include "daemon/state/commit.h"
@@ -133,6 +134,7 @@ void sl_inventory_announce(struct sl_daemon *daemon, const struct sl_gpu *gpu)
 	event.gpu_add.capacity_bytes = gpu->capacity_bytes;
 	event.gpu_add.reserve_bytes = gpu->reserve_bytes;
 	event.gpu_add.driver_bytes = gpu->driver_bytes;
+	event.gpu_add.fixed = sl_groups_fixed(daemon, 1u << event.gpu_add.gpu) != 0;
 	sl_drive(daemon, &event);
 }
 
@@ -147,6 +149,7 @@ static void manage(struct sl_daemon *daemon, struct sl_gpu *gpu)
 		number, gpu->name, gpu->pci,
 		sl_bytes_format(gpu->capacity_bytes, size, sizeof(size)),
 		sl_bytes_format(gpu->reserve_bytes, reserve, sizeof(reserve)));
+	sl_groups_join(daemon, gpu);
 	sl_inventory_announce(daemon, gpu);
 	sl_asking_begin(daemon, number);
 	daemon->up->gpus_changed(daemon);

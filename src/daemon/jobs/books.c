@@ -335,8 +335,7 @@ static void put_projects(struct sl_jobs *jobs)
 			row->parent[0] ? sl_jobs_project_id(jobs->daemon, row->parent)
 				       : 0;
 		event.project_put.rules = sl_project_rules_of(row, NULL, NULL);
-		event.project_put.rules.pools =
-			sl_jobs_pools_named(&jobs->books, row->pools);
+		event.project_put.rules.pools = sl_jobs_pools_named(jobs, row->pools);
 		sl_jobs_tell(jobs, &event);
 	}
 }

@@ -27,6 +27,7 @@
 #include "base/log.h"
 #include "base/step.h"
 #include "daemon/core/fields.h"
+#include "daemon/gpu/groups.h"
 #include "daemon/gpu/inventory.h"
 #include "daemon/jobs/internal.h"
 #include "daemon/report/events.h"
@@ -96,24 +97,6 @@ static bool rules_allow(struct sl_jobs *jobs, const struct sl_job *job, struct n
 		       because.reason == SL_PENDING_OVER_QUOTA;
 	no->reason = SL_REASON_NONE;
 	return false;
-}
-
-/* GPUs that pools and swapping leave to its project. */
-static uint32_t gpus_of_project(const struct sl_jobs *jobs, const struct sl_job *job)
-{
-	struct sl_cluster_event add = sl_jobs_add_event(jobs, job);
-	uint32_t gpus = 0;
-
-	for (uint32_t k = 0; k < jobs->books.kinds; k++) {
-		const struct sl_jobs_kind *kind = &jobs->books.kind[k];
-
-		if (!sl_cluster_may_stand(
-			    jobs->books.cluster, add.job_add.project, k + 1))
-			continue;
-		for (uint32_t i = 0; i < kind->count; i++)
-			gpus |= 1u << kind->gpus[i];
-	}
-	return gpus;
 }
 
 /* GPUs where the machine keeps places, and where starting or resuming tasks have not claimed theirs
@@ -263,10 +246,7 @@ static bool find_gpus(
 {
 	uint32_t usable = usable_by(jobs, job), need = job->row.gpu_count;
 
-	*gpus = usable;
-	if (job->is_free)
-		return true;
-	*gpus &= gpus_of_project(jobs, job);
+	*gpus = usable & sl_jobs_project_gpus(jobs, job);
 	if (count_of(*gpus) >= need || count_of(usable) < need)
 		return true;
 	*no = (struct no){.passes = gpus_may_come(jobs->daemon)};
@@ -578,8 +558,10 @@ static struct sl_job *new_job(struct sl_jobs *jobs, struct sl_jobs_row *row)
 
 void sl_jobs_front_set_flags(const struct sl_jobs *jobs, struct sl_job *job)
 {
+	uint32_t gpus = sl_jobs_project_gpus(jobs, job);
 	bool parks = !(job->row.flags & (SL_RUN_NO_SWAP | SL_RUN_RDMA)) &&
-		     sl_hostpool_swap_is_on(jobs->daemon);
+		     sl_hostpool_swap_is_on(jobs->daemon) &&
+		     (!gpus || sl_groups_fixed(jobs->daemon, gpus) != gpus);
 
 	job->row.flags &= ~SL_SUBMIT_PREEMPTIBLE;
 	job->row.flags |= parks ? SL_SUBMIT_PREEMPTIBLE : 0;

@@ -152,6 +152,7 @@ struct sl_job {
 struct sl_jobs_kind {
 	char name[64];
 	uint64_t capacity_bytes;
+	uint32_t group;                 /* of gpu_groups, from 1; 0: of none */
 	uint32_t count, lost;           /* lost: a bit per place */
 	uint32_t first;                 /* the bit of place 0 in `only` of a need */
 	uint8_t gpus[SL_NODE_GPUS_MAX]; /* place in the machine's mask -> number */
@@ -330,7 +331,9 @@ bool sl_jobs_place_of(
 	const struct sl_jobs_books *books, uint32_t gpus, uint64_t *node, uint32_t *mask);
 /* The bits of the pools that this list names. */
 #define SL_JOBS_NO_POOL (1ull << 63) /* none of them exists */
-uint64_t sl_jobs_pools_named(const struct sl_jobs_books *books, const char *list);
+uint64_t sl_jobs_pools_named(const struct sl_jobs *jobs, const char *list);
+/* GPUs that pools and swapping leave to the job's project. */
+uint32_t sl_jobs_project_gpus(const struct sl_jobs *jobs, const struct sl_job *job);
 /* The GPUs that the job's CUDA_VISIBLE_DEVICES names, as `only` of its need. If none of them is
  * there, those that may come back; 0: there are none. */
 uint32_t sl_jobs_named_gpus(const struct sl_jobs *jobs, const struct sl_jobs_row *row);

@@ -1,10 +1,10 @@
 /*
  * kinds - the GPUs of this computer as nodes of the machine: kinds, pools, and what is measured
  */
-#include <ctype.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/gpu/groups.h"
 #include "daemon/gpu/inventory.h"
 #include "daemon/jobs/internal.h"
 #include "daemon/state/workload.h"
@@ -19,11 +19,12 @@ static struct sl_jobs_kind *kind_of(struct sl_jobs_books *books, const struct sl
 	for (uint32_t i = 0; i < books->kinds; i++) {
 		kind = &books->kind[i];
 		if (kind->capacity_bytes == gpu->capacity_bytes &&
-			strcmp(kind->name, gpu->name) == 0)
+			kind->group == gpu->group && strcmp(kind->name, gpu->name) == 0)
 			return kind;
 	}
 	kind = &books->kind[books->kinds++];
-	*kind = (struct sl_jobs_kind){.capacity_bytes = gpu->capacity_bytes};
+	*kind = (struct sl_jobs_kind){
+		.capacity_bytes = gpu->capacity_bytes, .group = gpu->group};
 	memcpy(kind->name, gpu->name, sizeof(kind->name));
 	return kind;
 }
@@ -94,11 +95,12 @@ static void first_put(struct sl_cluster_event *event, uint32_t k)
 void sl_jobs_put_nodes(struct sl_jobs *jobs)
 {
 	struct sl_jobs_books *books = &jobs->books;
-	uint64_t pool = books->swaps ? pool_mib(jobs->daemon) : 0;
 
 	for (uint32_t k = 0; k < books->kinds; k++) {
 		struct sl_jobs_kind *kind = &books->kind[k];
 		struct sl_cluster_event event = kind->told;
+		bool swaps = books->swaps &&
+			     !sl_groups_fixed(jobs->daemon, 1u << kind->gpus[0]);
 
 		if (!event.node_put.node)
 			first_put(&event, k);
@@ -106,8 +108,8 @@ void sl_jobs_put_nodes(struct sl_jobs *jobs)
 		event.node_put.first = (uint8_t)kind->first;
 		event.node_put.shut = kind->lost;
 		event.node_put.gpu_mib = shareable_mib(jobs->daemon, kind);
-		event.node_put.swaps = books->swaps;
-		event.node_put.pool_mib = pool;
+		event.node_put.swaps = swaps;
+		event.node_put.pool_mib = swaps ? pool_mib(jobs->daemon) : 0;
 		if (memcmp(&event, &kind->told, sizeof(event)) == 0)
 			continue;
 		kind->told = event;
@@ -157,54 +159,50 @@ bool sl_jobs_place_of(
 
 /* --- Pools. --- */
 
-/* Has the model's name that word, in any case? */
-static bool has_word(const char *model, const char *word, size_t length)
+/* A pool is a group of GPUs, or words of a model's name. */
+static bool is_of_pool(const struct sl_jobs *jobs, const struct sl_jobs_kind *kind,
+	const char *pool, size_t length)
 {
-	while (*model) {
-		size_t here = 0;
+	const char *group =
+		sl_groups_name(jobs->daemon, &jobs->daemon->gpus[kind->gpus[0]]);
 
-		while (isalnum((unsigned char)model[here]))
-			here++;
-		if (here == length && strncasecmp(model, word, length) == 0)
-			return true;
-		model += here ? here : 1;
-	}
-	return false;
+	return (strlen(group) == length && memcmp(group, pool, length) == 0) ||
+	       sl_groups_is_model(kind->name, pool, length);
 }
 
-/* A pool's name selects GPUs whose model's name has all its words: "h100", "nvidia-h100". */
-static bool is_of_pool(const char *model, const char *pool, size_t length)
+uint64_t sl_jobs_pools_named(const struct sl_jobs *jobs, const char *list)
 {
-	bool any = false;
-
-	for (size_t at = 0; at < length;) {
-		size_t word = 0;
-
-		while (at + word < length && isalnum((unsigned char)pool[at + word]))
-			word++;
-		if (word && !has_word(model, pool + at, word))
-			return false;
-		any |= word > 0;
-		at += word ? word : 1;
-	}
-	return any;
-}
-
-uint64_t sl_jobs_pools_named(const struct sl_jobs_books *books, const char *list)
-{
+	const struct sl_jobs_books *books = &jobs->books;
 	uint64_t pools = 0;
 
 	for (const char *at = list; *at;) {
 		size_t length = strcspn(at, ",");
 
 		for (uint32_t k = 0; k < books->kinds && k < 31; k++) {
-			if (is_of_pool(books->kind[k].name, at, length))
+			if (is_of_pool(jobs, &books->kind[k], at, length))
 				pools |= 1ull << k;
 		}
 		at += length + (at[length] == ',');
 	}
 	/* No such GPU here: the project may use none. */
 	return list[0] && !pools ? SL_JOBS_NO_POOL : pools;
+}
+
+uint32_t sl_jobs_project_gpus(const struct sl_jobs *jobs, const struct sl_job *job)
+{
+	uint64_t project = sl_jobs_add_event(jobs, job).job_add.project;
+	/* The machine need not know where a job without request goes. */
+	uint32_t gpus = job->is_free ? ~jobs->books.known : 0;
+
+	for (uint32_t k = 0; k < jobs->books.kinds; k++) {
+		const struct sl_jobs_kind *kind = &jobs->books.kind[k];
+
+		if (!sl_cluster_may_stand(jobs->books.cluster, project, k + 1))
+			continue;
+		for (uint32_t i = 0; i < kind->count; i++)
+			gpus |= 1u << kind->gpus[i];
+	}
+	return gpus;
 }
 
 /* Managed GPUs that are not there now. */

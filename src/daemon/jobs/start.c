@@ -490,8 +490,11 @@ static void start_free(struct sl_jobs *jobs, struct sl_job *job, sl_ns now)
 			jobs->free_at = sl_min_u64(jobs->free_at, task->retry_at);
 			continue;
 		}
-		task->gpu_mask = sl_inventory_usable(jobs->daemon,
-			job->row.flags & SL_RUN_VISIBLE_SET ? job->row.visible : NULL);
+		task->gpu_mask =
+			sl_jobs_project_gpus(jobs, job) &
+			sl_inventory_usable(jobs->daemon,
+				job->row.flags & SL_RUN_VISIBLE_SET ? job->row.visible
+								    : NULL);
 		sl_jobs_start(jobs, task);
 	}
 }

@@ -287,7 +287,7 @@ static bool has_pool(
 		sl_projects_find(sl_registry_set(jobs->daemon), project);
 
 	if (!row || !jobs->books.works ||
-		sl_jobs_pools_named(&jobs->books, row->pools) != SL_JOBS_NO_POOL)
+		sl_jobs_pools_named(jobs, row->pools) != SL_JOBS_NO_POOL)
 		return true;
 	sl_error_set(text,
 		"project %s may use GPUs of %s only, and this machine has none of these "
@@ -308,7 +308,7 @@ static bool has_sense(
 		sl_error_set(text, "--limit must not be below --request; raise it");
 		return false;
 	}
-	if (!job->is_free && !has_pool(jobs, row->project, text))
+	if (!has_pool(jobs, row->project, text))
 		return false;
 	if (job->need.pools != SL_JOBS_NO_POOL || !jobs->daemon->nvml_ok)
 		return true;

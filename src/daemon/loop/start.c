@@ -124,11 +124,14 @@ static int on_hangup(
 		(fresh.state_dir.text[0] &&
 			strcmp(fresh.state_dir.text, daemon->state_dir) != 0) ||
 		memcmp(&fresh.gpus, &daemon->config.gpus, sizeof(fresh.gpus)) != 0 ||
+		memcmp(&fresh.gpu_groups, &daemon->config.gpu_groups,
+			sizeof(fresh.gpu_groups)) != 0 ||
 		strcmp(fresh.metrics.text, daemon->config.metrics.text) != 0 ||
 		strcmp(fresh.page.text, daemon->config.page.text) != 0)
-		sl_warning("socket, state_dir, gpus, metrics and page change with the "
-			   "next start only");
+		sl_warning("socket, state_dir, gpus, gpu_groups, metrics and page change "
+			   "with the next start only");
 	fresh.gpus = daemon->config.gpus;
+	fresh.gpu_groups = daemon->config.gpu_groups;
 	fresh.metrics = daemon->config.metrics;
 	fresh.page = daemon->config.page;
 	sl_meters_changed(daemon);

@@ -272,6 +272,8 @@ json_t *sl_tell_gpu(const struct sl_msg_gpu_row *row)
 	(void)json_object_set_new(
 		object, "degraded", json_boolean(row->condition & SL_GPU_DEGRADED));
 	(void)json_object_set_new(
+		object, "swap", json_boolean(!(row->condition & SL_GPU_FIXED)));
+	(void)json_object_set_new(
 		object, "lost", json_boolean(row->condition & SL_GPU_LOST));
 	add_numbers(object, numbers, SL_ARRAY_LEN(numbers));
 	return object;

@@ -27,7 +27,8 @@ struct sl_gpu {
 	char name[64], pci[32];
 	int node; /* its NUMA node; -1: none, or not known */
 	uint64_t pci_key;
-	uint32_t rank; /* CUDA's number with CUDA_DEVICE_ORDER=PCI_BUS_ID */
+	uint32_t rank;  /* CUDA's number with CUDA_DEVICE_ORDER=PCI_BUS_ID */
+	uint32_t group; /* of gpu_groups, from 1; 0: of none (gpu/groups.c) */
 	uint64_t capacity_bytes, reserve_bytes;
 	bool reserve_is_ours; /* context_reserve is larger than the GPU: the default is used */
 	uint64_t

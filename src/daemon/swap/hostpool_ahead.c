@@ -6,6 +6,7 @@
  */
 #include "daemon/swap/hostpool_ahead.h"
 
+#include "daemon/gpu/groups.h"
 #include "daemon/state/client.h"
 #include "daemon/state/timer.h"
 #include "daemon/swap/hostmem.h"
@@ -80,7 +81,8 @@ static bool make_ahead(struct sl_client *client, sl_ns now)
 /* One file at a time, so that an urgent request does not wait for many. */
 static bool look_ahead_at(struct sl_workload *workload, sl_ns now)
 {
-	if (workload->flags & SL_WORKLOAD_NO_SWAP)
+	if (workload->flags & SL_WORKLOAD_NO_SWAP ||
+		sl_groups_fixed(workload->daemon, sl_workload_gpus(workload)))
 		return false;
 	sl_list_foreach (link, &workload->clients) {
 		if (make_ahead(SL_LIST_ENTRY(link, struct sl_client, link), now))

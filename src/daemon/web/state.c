@@ -90,7 +90,7 @@ static json_t *flags_of(const struct sl_msg_use_row *row)
 		uint32_t bit;
 		const char *word;
 	} words[] = {
-		{SL_USE_NO_SWAP, "no-swap"},
+		{SL_USE_NO_SWAP | SL_USE_FIXED, "no-swap"},
 		{SL_USE_OOM_FIRST, "oom-first"},
 		{SL_USE_OVER_LIMIT, "over-limit"},
 		{SL_USE_STOPPING, "stopping"},

@@ -408,6 +408,8 @@ static void gpu_event(struct swap_rules *r, const struct sl_event *e)
 		r->capacity[gpu] = e->gpu_add.capacity_bytes;
 		r->reserve[gpu] = e->gpu_add.reserve_bytes;
 		r->present_mask |= 1u << gpu;
+		r->fixed_mask &= ~(1u << gpu);
+		r->fixed_mask |= (uint32_t)e->gpu_add.fixed << gpu;
 		r->lost_mask &= ~(1u << gpu);
 		repay(r, gpu);
 		break;

@@ -168,6 +168,10 @@ static void draw_machine(struct swap_world *w)
 	if (w->mood != SWAP_TURNS && w->mood != SWAP_SHARES && w->stops &&
 		sl_rng_one_in(&w->rng, 2))
 		w->pool = chunks(w, 0, capacity * w->gpus / 4);
+	w->fixed = 0;
+	if (w->chains && (w->mood == SWAP_CHAOS || w->mood == SWAP_BUSY) &&
+		sl_rng_one_in(&w->rng, 4))
+		w->fixed = 1u << sl_rng_below(&w->rng, w->gpus);
 	w->slack = sl_min_u64(w->pool / 8, 256 * SL_MIB);
 	w->up = w->down = 0;
 	if (w->mood != SWAP_TURNS && sl_rng_one_in(&w->rng, 2))

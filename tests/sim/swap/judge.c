@@ -536,7 +536,7 @@ static bool is_unmovable_in_the_way(
 			if (!o->used || o == p)
 				continue;
 			stays += o->dying[gpu] + o->hidden[gpu];
-			stays += !o->swaps || (of && of->flags & SL_WORKLOAD_NO_SWAP)
+			stays += !o->swaps || (of && swap_stays(r, of))
 					 ? o->backing[gpu] - o->evicted[gpu]
 					 : o->held[gpu];
 		}

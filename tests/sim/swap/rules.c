@@ -202,7 +202,7 @@ static void judge_lending(struct swap_rules *r, const struct swap_party *p,
 			"%" PRIu64,
 			d->gpu, swap_i2(r), swap_i2(r) - after,
 			sl_sub_sat(r->pool, r->slack));
-	if (!r->swaps || !p->swaps || m->flags & SL_WORKLOAD_NO_SWAP || d->held)
+	if (!r->swaps || !p->swaps || swap_stays(r, m) || d->held)
 		swap_break(r, SWAP_I2,
 			"GRANT to client %" PRIu64
 			" on others' requests, from which it cannot be moved again",
@@ -561,8 +561,7 @@ static void judge_leaving(struct swap_rules *r, const struct sl_action *a,
 				p->id, p->demand[i].epoch);
 	}
 	/* A parked or warm workload leaves for no other. */
-	if (!p->swaps || m->flags & SL_WORKLOAD_NO_SWAP || !r->pool ||
-		(!r->swaps && a->evict.other))
+	if (!p->swaps || swap_stays(r, m) || !r->pool || (!r->swaps && a->evict.other))
 		swap_break(r, SWAP_STAYS,
 			"EVICT of client %" PRIu64 ", which is not to be swapped", p->id);
 	if (m->parked)

@@ -119,7 +119,7 @@ struct swap_rules {
 	sl_ns turn_max;
 	uint64_t capacity[SWAP_GPUS], reserve[SWAP_GPUS], unmanaged[SWAP_GPUS],
 		link_out[SWAP_GPUS], link_in[SWAP_GPUS];
-	uint32_t present_mask, lost_mask;
+	uint32_t present_mask, lost_mask, fixed_mask; /* fixed: nothing leaves them */
 	uint32_t forced_mask; /* GPUs: measured bytes broke the promises there */
 	sl_ns recover_wait, recover_until;
 	uint32_t members, parties; /* all that are used are before these */
@@ -232,6 +232,11 @@ sl_ns swap_quiet_member(const struct swap_rules *r, const struct swap_member *m)
 uint64_t swap_lack(struct swap_rules *r, uint32_t gpu);
 /* What the client lacks there could be had by moving memory that is not in use. */
 bool swap_is_pool_ample(const struct swap_rules *r);
+/* Its memory is never moved. */
+static inline bool swap_stays(const struct swap_rules *r, const struct swap_member *m)
+{
+	return m->flags & SL_WORKLOAD_NO_SWAP || m->mask & r->fixed_mask;
+}
 /* The resolvers of the demand, in order: its workload's own, as far as the node has them, for a
  * burst. */
 uint32_t swap_chain_of(

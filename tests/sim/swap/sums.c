@@ -213,7 +213,7 @@ uint64_t swap_lent_above(const struct swap_rules *r, const struct swap_member *o
 {
 	uint64_t lent = 0;
 
-	if (!r->has_priority || of->flags & SL_WORKLOAD_NO_SWAP || d->held)
+	if (!r->has_priority || swap_stays(r, of) || d->held)
 		return 0;
 	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
 		uint64_t above = 0;

@@ -306,7 +306,8 @@ void swap_back(struct swap_world *w, uint32_t gpu)
 		return;
 	w->lost_mask &= ~(1u << gpu);
 	swap_step(w, (struct sl_event){.type = SL_EVENT_GPU_ADD,
-			     .gpu_add = {gpu, w->capacity[gpu], w->capacity[gpu] / 16}});
+			     .gpu_add = {gpu, w->capacity[gpu], w->capacity[gpu] / 16,
+				     .fixed = w->fixed >> gpu & 1}});
 }
 
 static void measure(struct swap_world *w, uint32_t slot, uint32_t gpu)

@@ -295,9 +295,8 @@ static bool is_movable(struct swap_rules *r, const struct swap_party *p,
 		if (p->demand[n].used)
 			return false;
 	}
-	return p->swaps && !(m->flags & SL_WORKLOAD_NO_SWAP) && !p->order &&
-	       !p->refused_at && p->condition == SL_CONDITION_RUNNING &&
-	       !swap_party_wants(p) &&
+	return p->swaps && !swap_stays(r, m) && !p->order && !p->refused_at &&
+	       p->condition == SL_CONDITION_RUNNING && !swap_party_wants(p) &&
 	       r->now >= sl_max_u64(p->worked_at, p->resident_at) + UNUSED_AFTER +
 				 m->idle_grace + 2 * swap_cost(r, m->id) &&
 	       swap_quiet_member(r, m) >= m->idle_grace + SL_S;
@@ -342,7 +341,7 @@ bool swap_could_be_had(struct swap_rules *r, const struct swap_party *p,
 	uint64_t needs = swap_party_needs(r, p, gpu), free_bytes;
 
 	/* A no-swap workload must leave its owner the request that it would use, moved or not. */
-	if (!r->quiet || !r->swaps || !p->swaps || m->flags & SL_WORKLOAD_NO_SWAP ||
+	if (!r->quiet || !r->swaps || !p->swaps || swap_stays(r, m) ||
 		(r->forced_mask | r->lost_mask) >> gpu & 1 || !swap_is_pool_ample(r) ||
 		swap_needs(r, gpu) > needs)
 		return false;

@@ -383,9 +383,10 @@ void swap_introduce(struct swap_world *w)
 {
 	swap_step(w, w->config);
 	for (uint32_t gpu = 0; gpu < w->gpus; gpu++) {
-		swap_step(w, (struct sl_event){.type = SL_EVENT_GPU_ADD,
-				     .gpu_add = {gpu, w->capacity[gpu],
-					     w->capacity[gpu] / 16}});
+		swap_step(w,
+			(struct sl_event){.type = SL_EVENT_GPU_ADD,
+				.gpu_add = {gpu, w->capacity[gpu], w->capacity[gpu] / 16,
+					.fixed = w->fixed >> gpu & 1}});
 		swap_step(w,
 			(struct sl_event){.type = SL_EVENT_LINK_COST,
 				.link_cost = {gpu, w->link_out[gpu], w->link_in[gpu]}});

@@ -183,8 +183,9 @@ struct swap_world {
 	/* of the episode */
 	enum swap_mood mood;
 	bool faults, drains, scripted;
-	bool detaches; /* of the whole run */
-	bool chains;   /* likewise: workloads have resolvers of their own */
+	uint32_t fixed; /* GPUs that nothing leaves */
+	bool detaches;  /* of the whole run */
+	bool chains;    /* likewise: workloads have resolvers of their own */
 	enum sl_swap_cause refuses_places; /* in plays */
 	bool stops;                        /* `priority` is among the resolvers */
 	uint32_t gpus, workloads_most, clients_most;

@@ -114,6 +114,9 @@ static void every_key_is_read(void **state)
 				   "oom_first: yes\n"
 				   "events_kept: 100\n"
 				   "metrics: 127.0.0.1:9464\n"
+				   "gpu_groups:\n"
+				   "  calm: {gpus: [0, H100 NVL], swap: off}\n"
+				   "  rest: {gpus: a100}\n"
 				   "bounds:\n"
 				   "  default: {max_request: 0.5}\n"
 				   "  user root:\n"
@@ -154,6 +157,11 @@ static void every_key_is_read(void **state)
 	assert_int_equal(config.metrics.kind, SL_CONFIG_IPV4);
 	assert_int_equal(config.metrics.port, 9464);
 	assert_int_equal(config.metrics.host[0], 127);
+	assert_int_equal(config.gpu_groups.count, 2);
+	assert_string_equal(config.gpu_groups.rows[0].name, "calm");
+	assert_string_equal(config.gpu_groups.rows[0].gpus, "0,H100 NVL");
+	assert_true(config.gpu_groups.rows[0].fixed);
+	assert_false(config.gpu_groups.rows[1].fixed);
 	assert_int_equal(config.bounds.count, 3);
 	assert_int_equal(config.bounds.rows[0].subject, SL_CONFIG_DEFAULT);
 	assert_int_equal(config.bounds.rows[0].bounds.request.value, 500000);
@@ -193,6 +201,7 @@ static void values_have_several_forms(void **state)
 		{"metrics: \"[::1]:65535\"\n", "metrics", "[::1]:65535"},
 		{"metrics: /run/m.sock\n", "metrics", "/run/m.sock"},
 		{"metrics: 0.0.0.0:9464\n", "metrics", "0.0.0.0:9464"},
+		{"gpu_groups: {a: {gpus: h100, swap: off}}\n", "gpu_groups", "1 groups"},
 		{"bounds: {}\n", "bounds", "0 rows"},
 		{"bounds:\n  default: {}\n", "bounds", "1 rows"},
 		{"unmanaged: stop\n", "unmanaged", "stop"},
@@ -347,6 +356,18 @@ static void mistakes_name_line_and_remedy(void **state)
 		{"metrics: 127.0.0.1:99999\n", "line 1:", "from 1 to 65535"},
 		{"metrics: example.org:80\n", "line 1:", "write numbers"},
 		{"metrics: /" LONG_60 LONG_60 "\n", "line 1:", "107"},
+		{"gpu_groups: all\n", "line 1:", "is no mapping"},
+		{"gpu_groups:\n  a: 0\n", "line 2:", "for example {gpus: [0, 1]}"},
+		{"gpu_groups:\n  a: {swap: off}\n", "line 2:", "a has no GPUs"},
+		{"gpu_groups:\n  a: {gpus: []}\n", "line 2:", "a has no GPUs"},
+		{"gpu_groups:\n  a: {gpus: [0, \"-\"]}\n", "line 2:", "names no GPU"},
+		{"gpu_groups:\n  a: {gpus: 0, swap: maybe}\n",
+			"line 2:", "neither on nor off"},
+		{"gpu_groups:\n  a: {gpus: 0, sawp: off}\n",
+			"line 2:", "unknown key 'sawp'"},
+		{"gpu_groups:\n  a: {gpus: 0}\n  a: {gpus: 1}\n",
+			"line 3:", "comes twice"},
+		{"gpu_groups:\n  a b: {gpus: 0}\n", "line 2:", "is no name"},
 		{"bounds: 0.5\n", "line 1:", "is no mapping"},
 		{"bounds: [a]\n", "line 1:", "a single value"},
 		{"bounds:\n  alice: {}\n",
