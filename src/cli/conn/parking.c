@@ -30,9 +30,9 @@
 
 /* State of a workload over all of its GPUs. */
 struct standing {
-	uint32_t gpus;     /* with a row for it, a bit each; 0: it has ended */
-	bool parked;       /* on all of them */
-	bool resuming;     /* on one of them */
+	uint32_t gpus; /* with a row for it, a bit each; 0: it has ended */
+	bool parked;   /* on all of them */
+	bool resuming; /* on one of them */
 	uint64_t backing_bytes, evicted_bytes, held_bytes;
 	uint64_t moved_bytes, clean_bytes, turns; /* so far */
 };
@@ -48,8 +48,8 @@ struct parking {
 	char name[64]; /* tamed */
 	struct standing before, now;
 	sl_ns began, left; /* left: it was off its GPUs; 0: not yet */
-	bool shows;  /* prints the progress, on a terminal */
-	bool queued; /* the queue resumes it later */
+	bool shows;        /* prints the progress, on a terminal */
+	bool queued;       /* the queue resumes it later */
 };
 
 /* Outcomes of sl_conn_open. */
@@ -226,7 +226,8 @@ static int print_begun(const struct parking *p, char *text)
 static int gave_up(const struct parking *p)
 {
 	unshow(p);
-	fprintf(stderr, "sluice %s: interrupted; the daemon goes on", sl_verbs[p->verb].name);
+	fprintf(stderr, "sluice %s: interrupted; the daemon goes on",
+		sl_verbs[p->verb].name);
 	if (p->to)
 		fputs("\n", stderr);
 	else
@@ -249,8 +250,8 @@ static int turned_out(const struct parking *p, struct sl_error *err)
 	}
 	if (p->to && p->left && !p->now.parked && !p->now.resuming &&
 		p->now.gpus == p->before.gpus) {
-		sl_error_set(err, "%s stays where it was; sluice why %s says why", p->name,
-			p->name);
+		sl_error_set(err, "%s stays where it was; sluice why %s says why",
+			p->name, p->name);
 		return SL_EXIT_REFUSED;
 	}
 	if (!p->parks && !p->to && p->now.parked && !p->queued) {

@@ -415,8 +415,8 @@ static void tell_config(struct sl_jobs *jobs)
 	event.config.sums_free = 1;
 	/* What has spread is packed again when a whole GPU is wanted. */
 	event.config.move_most = config->detach_contexts ? config->move_budget : 0;
-	event.config.spread = event.config.move_most &&
-			      config->placement == SL_PLACEMENT_SPREAD;
+	event.config.spread =
+		event.config.move_most && config->placement == SL_PLACEMENT_SPREAD;
 	sl_jobs_tell(jobs, &event);
 }
 

@@ -133,8 +133,8 @@ static uint32_t kept_gpus(struct sl_jobs *jobs)
 				gpus |= sl_jobs_gpus_at(
 					&jobs->books, task.node, task.place.gpu_mask);
 			else if (task.moves)
-				gpus |= sl_jobs_gpus_at(&jobs->books, task.next_node,
-					task.next.gpu_mask);
+				gpus |= sl_jobs_gpus_at(
+					&jobs->books, task.next_node, task.next.gpu_mask);
 			else
 				continue;
 			jobs->promises = true;

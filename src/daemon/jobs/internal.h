@@ -117,11 +117,11 @@ struct sl_job {
 	bool is_free; /* without request: the machine does not count it */
 	bool counted; /* the machine has it */
 	bool bound; /* its user may have no more workloads now, so the machine does not get it */
-	uint32_t most;             /* its user's bound on tasks, as told to the machine */
-	bool stored;               /* its first state is on the disk */
-	bool over;                 /* row.state is final */
-	bool parks;                /* reclaim parks it */
-	bool moves; /* as told to the machine: it may come back to other GPUs */
+	uint32_t most; /* its user's bound on tasks, as told to the machine */
+	bool stored;   /* its first state is on the disk */
+	bool over;     /* row.state is final */
+	bool parks;    /* reclaim parks it */
+	bool moves;    /* as told to the machine: it may come back to other GPUs */
 	bool stays; /* parked, and something of it on its GPUs cannot leave: it returns there */
 	struct sl_peer *submitter; /* waits for the first state */
 	bool reply_due;
@@ -188,7 +188,8 @@ struct sl_jobs {
 	struct sl_map by_id;
 	struct sl_link all, active, waits;
 	struct sl_link logs; /* sl_jobs_wait */
-	struct sl_link moving; /* workloads that wait until they are off their GPUs: move_link */
+	struct sl_link
+		moving; /* workloads that wait until they are off their GPUs: move_link */
 	struct sl_link held; /* peers whose answers wait for the store */
 	/* Jobs whose state is to be written, and those in the write in progress. */
 	struct sl_link unsaved, saving;
@@ -261,8 +262,7 @@ void sl_jobs_cycle(struct sl_jobs *jobs, uint32_t which);
 SL_MUST_CHECK bool sl_jobs_may_move(const struct sl_jobs *jobs, const struct sl_job *job);
 /* Once the parked workload is off its GPUs, resumes it on these. gpus 0: only tells its task, which
  * is PARKING. */
-void sl_jobs_when_away(
-	struct sl_jobs *jobs, struct sl_workload *workload, uint32_t gpus);
+void sl_jobs_when_away(struct sl_jobs *jobs, struct sl_workload *workload, uint32_t gpus);
 /* When the first of them has waited long enough. */
 sl_ns sl_jobs_moves_due(const struct sl_jobs *jobs);
 /* Looks at all that wait for that. */

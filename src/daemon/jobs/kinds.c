@@ -249,7 +249,8 @@ static void measure_task(struct sl_jobs *jobs, const struct sl_job_task *task)
 	if (workload && job->counted && task->phase == SL_PHASE_RUNS &&
 		job->moves != sl_jobs_may_move(jobs, job))
 		sl_jobs_put_anew(jobs, job);
-	if (!workload || !job->counted || !(job->row.flags & SL_SUBMIT_PREEMPTIBLE || sl_jobs_may_move(jobs, job)))
+	if (!workload || !job->counted ||
+		!(job->row.flags & SL_SUBMIT_PREEMPTIBLE || sl_jobs_may_move(jobs, job)))
 		return;
 	for (uint32_t i = 0; i < workload->gpu_count; i++) {
 		const struct sl_gpu *gpu = &daemon->gpus[workload->gpus[i]];

@@ -47,8 +47,7 @@ bool sl_jobs_may_move(const struct sl_jobs *jobs, const struct sl_job *job)
 
 /* --- away, or not --- */
 
-void sl_jobs_when_away(
-	struct sl_jobs *jobs, struct sl_workload *workload, uint32_t gpus)
+void sl_jobs_when_away(struct sl_jobs *jobs, struct sl_workload *workload, uint32_t gpus)
 {
 	workload->move_to = gpus;
 	workload->move_by = 0;
@@ -144,7 +143,8 @@ static bool ask_machine(struct sl_jobs *jobs, struct sl_job_task *task, uint32_t
 	}
 	if (no->refuse_move.wanted)
 		sl_error_set(text,
-			"%s does not fit there: it needs %.3g of the GPU, and %.3g is free "
+			"%s does not fit there: it needs %.3g of the GPU, and %.3g is "
+			"free "
 			"beside the requests there; sluice ps shows them",
 			task->job->row.name, no->refuse_move.wanted / 1000.0,
 			no->refuse_move.available / 1000.0);
@@ -160,8 +160,7 @@ static bool fits(const struct sl_workload *workload, uint32_t gpus, struct sl_er
 	uint64_t request = workload->request_bytes;
 	char wanted[32], left[32];
 
-	for (uint32_t more = gpus & ~sl_workload_gpus(workload); more;
-		more &= more - 1) {
+	for (uint32_t more = gpus & ~sl_workload_gpus(workload); more; more &= more - 1) {
 		uint32_t number = (uint32_t)__builtin_ctz(more);
 		struct sl_node_gpu_view gpu = sl_node_gpu(workload->daemon->node, number);
 		uint64_t room = sl_sub_sat(gpu.shareable_bytes, gpu.requests_bytes);
@@ -169,7 +168,8 @@ static bool fits(const struct sl_workload *workload, uint32_t gpus, struct sl_er
 		if (request <= room)
 			continue;
 		sl_error_set(text,
-			"%s does not fit on GPU %u: its request is %s, and %s is left for "
+			"%s does not fit on GPU %u: its request is %s, and %s is left "
+			"for "
 			"requests there",
 			workload->name, number,
 			sl_bytes_format(request, wanted, sizeof(wanted)),
@@ -188,7 +188,8 @@ static bool is_held(const struct sl_jobs *jobs, const struct sl_workload *worklo
 
 	if (workload->flags & SL_WORKLOAD_NO_SWAP)
 		sl_error_set(text,
-			"%s cannot be moved: its memory may not leave its GPUs (--swap=off "
+			"%s cannot be moved: its memory may not leave its GPUs "
+			"(--swap=off "
 			"or --rdma)",
 			workload->name);
 	else if (held)
@@ -220,7 +221,8 @@ static bool may_go(const struct sl_jobs *jobs, const struct sl_workload *workloa
 		no = "it is parked; resume it first";
 	else if (!sl_jobs_place_of(&jobs->books, own, &here, &mask) ||
 		 !sl_jobs_place_of(&jobs->books, gpus, &there, &mask) || here != there)
-		no = "a process can only go to GPUs of the same model and size that sluiced "
+		no = "a process can only go to GPUs of the same model and size that "
+		     "sluiced "
 		     "manages";
 	else if (sl_jobs_is_lost(&jobs->books, there, mask))
 		no = "a GPU there is lost";

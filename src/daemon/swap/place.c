@@ -42,7 +42,6 @@ static bool is_moved(const struct sl_client *client)
 	return memcmp(client->home, client->gpu_numbers, client->gpu_count) != 0;
 }
 
-
 static void pair(const struct sl_client *client, struct sl_away_order *order)
 {
 	order->pairs = client->gpu_count;

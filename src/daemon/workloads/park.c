@@ -102,7 +102,8 @@ void sl_park_resumed(struct sl_daemon *daemon, uint64_t id)
 void sl_park_again(struct sl_daemon *daemon, struct sl_workload *workload)
 {
 	struct sl_event park = event_of(workload,
-		workload->park == SL_PARK_DETACHED ? SL_PARK_DETACHED : SL_PARK_PARKED, 0);
+		workload->park == SL_PARK_DETACHED ? SL_PARK_DETACHED : SL_PARK_PARKED,
+		0);
 
 	if (workload->park == SL_PARK_NOT)
 		return;

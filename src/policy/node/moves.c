@@ -19,7 +19,8 @@ static bool stays(const struct sl_node *node, const struct sl_node_client *clien
 	if (client->order.id || sl_node_has_open_grant(client))
 		return false;
 	/* Its memory is asked for until it comes. A process that is busy is asked twice. */
-	return !sl_node_must_stay(client, node->now) || cause == SL_REASON_DETACH_FAILED ||
+	return !sl_node_must_stay(client, node->now) ||
+	       cause == SL_REASON_DETACH_FAILED ||
 	       (cause == SL_REASON_DETACH_BUSY &&
 		       SL_MUTANT(BUSY_ONCE_STAYS, client->back_off.times > 1, true));
 }
