@@ -113,9 +113,9 @@ check_file "submit says what it takes" "$T/submit" '1 task of project capped'
 is_parked() { [ "$(queue borrower state)" = parked ]; }
 until_true 30 is_parked || fail "the borrower is not parked: $("$B/sluice" ps)"
 # For a moment it is too soon for it to be brought back, whatever is free.
-comes_back() { "$B/sluice" why borrower >"$T/why" && grep -q 'it resumes when they are free' "$T/why"; }
+comes_back() { "$B/sluice" why borrower >"$T/why" && grep -q 'it resumes when' "$T/why"; }
 until_true 30 comes_back
-check_file "why says that it comes back" "$T/why" 'is parked, .*it resumes when they are free'
+check_file "why says that it comes back" "$T/why" 'is parked, .*it resumes when .*are free'
 daemon_kill
 daemon_start
 check_file "the log says who is parked, by the number of its workload" "$T/daemon.log" 'run [0-9]* .borrower.: task 0 is to be parked for claims'

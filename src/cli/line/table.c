@@ -136,10 +136,24 @@ static void print_cell(
 		fprintf(out, "%*s", (int)(width - len + GAP), "");
 }
 
-/* The natural width of each column; 0 for dropped ones. */
+static bool is_empty(const struct sl_table *t, size_t column)
+{
+	for (size_t r = 0; r < t->rows; r++) {
+		const char *text = t->cells[r * t->count + column].text;
+
+		if (text[0] && strcmp(text, "-") != 0)
+			return false;
+	}
+	return true;
+}
+
+/* The natural width of each column; 0 for those that are left out. */
 static void natural_widths(const struct sl_table *t, unsigned int *widths)
 {
 	for (size_t c = 0; c < t->count; c++) {
+		widths[c] = 0;
+		if (t->columns[c].hides && is_empty(t, c))
+			continue;
 		widths[c] = length(t->columns[c].title);
 		for (size_t r = 0; r < t->rows; r++) {
 			unsigned int w = length(t->cells[r * t->count + c].text);

@@ -20,6 +20,7 @@ struct sl_column {
 	unsigned int least; /* characters it may be cut to; 0: never cut */
 	/* Order of dropping (1 first) when cutting is not enough. 0: never, and cut last. */
 	unsigned int drop;
+	bool hides; /* left out if no row has more than a dash there */
 };
 
 struct sl_table;

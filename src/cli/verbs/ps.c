@@ -76,7 +76,7 @@ static const struct sl_column columns[COLUMNS] = {
 	[MAX_WAIT] = {"MAX-WAIT", true, 0, 3},
 	[CLIENTS] = {"CLIENTS", true, 0, 2},
 	[AGE] = {"AGE", true, 0, 6},
-	[COMPUTE] = {"COMPUTE", true, 0, 2},
+	[COMPUTE] = {"COMPUTE", true, 0, 2, .hides = true},
 	[COMMAND] = {"COMMAND", false, 8, 5},
 	[WHY] = {"WHY", false, 12, 7},
 };

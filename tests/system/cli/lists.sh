@@ -6,7 +6,7 @@
 fake lists
 widest() { awk '{ if (length($0) > n) n = length($0) } END { print n + 0 }' "$work/out"; }
 
-expect 'ps' 0 '^ *ID  *NAME  *PROJECT  *GPU  *PRIO  *STATE  *REQUEST  *LIMIT  *USED  *EVICTED  *WAITING  *MAX-WAIT  *CLIENTS  *AGE  *COMPUTE  *COMMAND$' \
+expect 'ps' 0 '^ *ID  *NAME  *PROJECT  *GPU  *PRIO  *STATE  *REQUEST  *LIMIT  *USED  *EVICTED  *WAITING  *MAX-WAIT  *CLIENTS  *AGE  *COMMAND$' \
 	"$sluice" ps
 same 'ps: three rows and a title' "$(wc -l <"$work/out")" 4
 expect 'ps: used is backing and hidden' 0 '4GiB  *12GiB  *3.25GiB' "$sluice" ps
