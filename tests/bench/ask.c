@@ -233,6 +233,23 @@ sl_ns bench_park(int fd, const char *name, bool parked)
 	return sl_clock_now() - begin;
 }
 
+sl_ns bench_move(int fd, const char *name, uint32_t gpu)
+{
+	sl_ns begin = sl_clock_now();
+	struct sl_msg_use_row row;
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_MOVE);
+	msg.move.gpus = 1u << gpu;
+	sl_wire_str(msg.move.name, sizeof(msg.move.name), name);
+	bench_send(fd, &msg);
+	bench_receive(fd, SL_MSG_PARK_REPLY, &msg);
+	bench_require(msg.park_reply.ok, "%s: %s", name, msg.park_reply.text);
+	wait_until(fd, name, is_resident);
+	bench_require(bench_use(fd, name, &row) && row.gpu == gpu, "%s stays", name);
+	return sl_clock_now() - begin;
+}
+
 void bench_resume(int fd, const char *name)
 {
 	order_park(fd, name, false);

@@ -45,6 +45,8 @@ SL_MUST_CHECK bool bench_use(int fd, const char *name, struct sl_msg_use_row *ou
 /* Parks the workload, or resumes it, and waits until all of its memory has moved. Returns how long
  * that took. */
 sl_ns bench_park(int fd, const char *name, bool parked);
+/* Moves it to that GPU, and waits until all of it is there. Likewise. */
+sl_ns bench_move(int fd, const char *name, uint32_t gpu);
 /* Resumes it and does not wait. */
 void bench_resume(int fd, const char *name);
 /* Waits until none of it is on the host. */

@@ -358,3 +358,43 @@ int bench_part_detach(int argc, char **argv)
 	(void)close(scene.control);
 	return 0;
 }
+
+/* Likewise. To the other GPU and back, until all of it is there. */
+int bench_part_moves(int argc, char **argv)
+{
+	static const uint8_t no_token[SL_WIRE_TOKEN_BYTES];
+	static const uint64_t sizes[] = {16 * SL_MIB, 64 * SL_MIB, 256 * SL_MIB};
+
+	for (size_t size = 0; size < SL_ARRAY_LEN(sizes); size++) {
+		struct bench_samples *times = bench_samples_new();
+		struct scene scene = {
+			.control = bench_dial(SL_ROLE_CONTROL, no_token, NULL),
+			.bytes = sizes[size],
+		};
+		struct sl_msg_use_row row;
+		char variant[32];
+
+		start(&scene.a, A, NULL);
+		(void)do_timed(&scene.a, BENCH_DO_HOLD, 1, scene.bytes);
+		copy_plain(&scene);
+		bench_require(bench_use(scene.control, A, &row), "no " A);
+		for (uint32_t i = 0; i <= ROUNDS; i++) {
+			sl_ns span;
+
+			(void)do_timed(&scene.a, BENCH_DO_WRITE, 100 + i, 0);
+			span = bench_move(scene.control, A, (row.gpu + i + 1) % 2);
+			/* The first makes the host's memory, and starts the helper. */
+			if (i)
+				bench_samples_add(times, span);
+		}
+		(void)snprintf(variant, sizeof(variant), "%u MiB",
+			(unsigned)(scene.bytes / SL_MIB));
+		bench_emit_against(BENCH_MOVE_OVER, variant,
+			ratio(bench_quantile(times, 500), scene.out_ns + scene.in_ns),
+			BENCH_SWAP_PLAIN, BENCH_COMPUTED);
+		free(times);
+		bench_worker_stop(&scene.a);
+		(void)close(scene.control);
+	}
+	return 0;
+}
