@@ -149,7 +149,9 @@ static bool ask_machine(struct sl_jobs *jobs, struct sl_job_task *task, uint32_t
 			task->job->row.name, no->refuse_move.wanted / 1000.0,
 			no->refuse_move.available / 1000.0);
 	else
-		sl_error_set(text, "%s is on its way already; try again later",
+		sl_error_set(text,
+			"%s cannot be moved now: it was moved a moment ago, or the host "
+			"has no room for its memory (sluice doctor); try again later",
 			task->job->row.name);
 	return false;
 }
@@ -217,8 +219,9 @@ static bool may_go(const struct sl_jobs *jobs, const struct sl_workload *workloa
 		no = "it runs in a container, which has only its own GPUs";
 	else if (__builtin_popcount(gpus) != __builtin_popcount(own))
 		no = "name as many GPUs as it has";
-	else if (sl_park_is_put_away(workload) && workload->park != SL_PARK_DETACHED)
-		no = "it is parked; resume it first";
+	else if (workload->task && workload->park != SL_PARK_DETACHED &&
+		 workload->task->phase != SL_PHASE_RUNS)
+		no = "the queue parked it, or is moving it, and brings it back by itself";
 	else if (!sl_jobs_place_of(&jobs->books, own, &here, &mask) ||
 		 !sl_jobs_place_of(&jobs->books, gpus, &there, &mask) || here != there)
 		no = "a process can only go to GPUs of the same model and size that "
@@ -245,7 +248,8 @@ bool sl_jobs_move(struct sl_daemon *daemon, struct sl_workload *workload, uint32
 	}
 	if (!may_go(jobs, workload, gpus, text) || is_held(jobs, workload, text))
 		return false;
-	if (task && task->job->counted && task->phase == SL_PHASE_RUNS)
+	if (task && task->job->counted && task->phase == SL_PHASE_RUNS &&
+		workload->park == SL_PARK_NOT)
 		return sl_jobs_place_of(&jobs->books, gpus, &node, &mask) &&
 		       ask_machine(jobs, task, mask, text);
 	if (!fits(workload, gpus, text))
@@ -254,7 +258,8 @@ bool sl_jobs_move(struct sl_daemon *daemon, struct sl_workload *workload, uint32
 		sl_error_set(text, "%s is coming back already", workload->name);
 		return false;
 	}
-	if (workload->park == SL_PARK_DETACHED)
+	/* It is away, or about to be: it comes back there. */
+	if (sl_park_is_put_away(workload))
 		workload->park = SL_PARK_MOVING;
 	else if (!sl_park_workload(daemon, workload, SL_PARK_MOVING, text))
 		return false;
