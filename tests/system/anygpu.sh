@@ -80,6 +80,9 @@ end_swapper free
 end_swapper one
 check_books_empty
 
+# After a user's move nothing is spread for an hour, as long as the daemon knows of it.
+daemon_stop
+daemon_start
 note "--- two that use a GPU each make room for one that needs a whole GPU, and spread again"
 for name in a b; do
 	swapper $name --request 0.5 --limit 1

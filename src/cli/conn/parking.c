@@ -83,9 +83,16 @@ static bool is_done(const struct parking *p)
 
 	if (p->parks)
 		return s->backing_bytes <= s->evicted_bytes + s->held_bytes;
-	if (p->to && s->gpus != p->to)
+	if (p->to && (s->gpus != p->to || s->parked))
 		return false;
 	return !s->resuming && (!s->evicted_bytes || s->turns > p->before.turns);
+}
+
+/* Nothing of it is on the GPUs that it had. */
+static bool has_left(const struct parking *p)
+{
+	return p->now.gpus != p->before.gpus ||
+	       (p->now.parked && p->now.backing_bytes <= p->now.evicted_bytes);
 }
 
 /* --- messages --- */
@@ -271,8 +278,10 @@ static int wait_until_done(struct parking *p, char *text)
 	for (;;) {
 		int status = look(p, &p->now, &err);
 
-		if (!p->left && p->now.parked)
+		if (p->to && !p->left && has_left(p)) {
 			p->left = sl_clock_now();
+			p->before.turns = p->now.turns;
+		}
 		if (!status)
 			status = turned_out(p, &err);
 		if (status) {

@@ -37,6 +37,19 @@ static void reply_park(struct sl_peer *peer, const struct sl_workload *workload,
 	sl_peer_send(peer, &msg);
 }
 
+/* The requests of others leave room for its own. */
+static bool has_room(const struct sl_workload *workload)
+{
+	for (uint32_t i = 0; i < workload->gpu_count; i++) {
+		struct sl_node_gpu_view gpu =
+			sl_node_gpu(workload->daemon->node, workload->gpus[i]);
+
+		if (gpu.requests_bytes + workload->request_bytes > gpu.shareable_bytes)
+			return false;
+	}
+	return true;
+}
+
 void sl_parking_park(struct sl_peer *peer, const struct sl_msg_park *park)
 {
 	struct sl_daemon *daemon = peer->daemon;
@@ -54,6 +67,15 @@ void sl_parking_park(struct sl_peer *peer, const struct sl_msg_park *park)
 	/* A user decides: it waits in the queue no more. */
 	if (workload->park == SL_PARK_DETACHED && !sl_jobs_call_off(daemon, workload))
 		sl_debug("%s is coming back already", workload->name);
+	if (sl_jobs_is_moving(workload)) {
+		sl_error_set(&text, "%s is being moved; try again once it is there",
+			workload->name);
+		reply_park(peer, workload, SL_REASON_MOVING, text.text);
+		return;
+	}
+	if (!park->parked && workload->park == SL_PARK_PARKED && !has_room(workload) &&
+		sl_jobs_resume_anywhere(daemon, workload))
+		sl_debug("the queue brings %s back", workload->name);
 	if (!park->parked && sl_jobs_bring_back(daemon, workload->id, &text)) {
 		reply_park(peer, workload,
 			text.text[0] ? SL_REASON_PARKED_FOR_JOB : SL_REASON_NONE,
@@ -142,19 +164,6 @@ static void detach(struct sl_workload *workload)
 				.bytes = daemon->admission.wanted_bytes,
 				.available_bytes = daemon->admission.available_bytes});
 	workload->stays = true;
-}
-
-/* The requests of others leave room for its own. */
-static bool has_room(const struct sl_workload *workload)
-{
-	for (uint32_t i = 0; i < workload->gpu_count; i++) {
-		struct sl_node_gpu_view gpu =
-			sl_node_gpu(workload->daemon->node, workload->gpus[i]);
-
-		if (gpu.requests_bytes + workload->request_bytes > gpu.shareable_bytes)
-			return false;
-	}
-	return true;
 }
 
 /* Where there is room it comes back at once. Otherwise the queue knows what others may lose for it;

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/step.h"
 #include "daemon/jobs/internal.h"
+#include "daemon/report/events.h"
 #include "daemon/state/commit.h"
 #include "daemon/state/drive.h"
 #include "daemon/workloads/park.h"
@@ -18,6 +19,9 @@
 /* A program that dies this soon after its limit denied a demand has probably died of it; unwinding
  * and printing a message take time. */
 #define DENIED_RECENTLY (60 * SL_S)
+
+/* A move that came to nothing costs two copies of all its memory. */
+#define MOVED_AGAIN_AFTER (600 * SL_S)
 
 static struct sl_cluster_event event_of(
 	enum sl_cluster_event_type type, const struct sl_job_task *task)
@@ -158,6 +162,12 @@ static void stays(struct sl_jobs *jobs, struct sl_job_task *task, const char *wh
 	struct sl_workload *workload = sl_jobs_workload_of(jobs, task);
 	struct sl_error text = {0};
 
+	if (task->moves && workload)
+		sl_events_add(jobs->daemon,
+			&(struct sl_node_because){.reason = SL_REASON_MOVE_STAYS,
+				.workload = workload->id});
+	if (task->moves)
+		task->job->moves_from = sl_clock_now() + MOVED_AGAIN_AFTER;
 	task->moves = false;
 	if (workload &&
 		!sl_park_workload(jobs->daemon, workload, SL_PARK_RESUMING, &text))
@@ -193,9 +203,10 @@ void sl_jobs_task_parked(struct sl_jobs *jobs, struct sl_job_task *task)
 
 void sl_jobs_task_left(struct sl_jobs *jobs, struct sl_job_task *task, bool away)
 {
-	task->moves = false;
 	task->is_parked = away;
-	if (!away)
+	if (away)
+		task->moves = false;
+	else
 		stays(jobs, task, "something of it is left on its GPUs and cannot leave");
 	sl_jobs_awake(jobs);
 }

@@ -117,11 +117,12 @@ struct sl_job {
 	bool is_free; /* without request: the machine does not count it */
 	bool counted; /* the machine has it */
 	bool bound; /* its user may have no more workloads now, so the machine does not get it */
-	uint32_t most; /* its user's bound on tasks, as told to the machine */
-	bool stored;   /* its first state is on the disk */
-	bool over;     /* row.state is final */
-	bool parks;    /* reclaim parks it */
-	bool moves;    /* as told to the machine: it may come back to other GPUs */
+	uint32_t most;    /* its user's bound on tasks, as told to the machine */
+	bool stored;      /* its first state is on the disk */
+	bool over;        /* row.state is final */
+	bool parks;       /* reclaim parks it */
+	bool moves;       /* as told to the machine: it may come back to other GPUs */
+	sl_ns moves_from; /* not before: the last move came to nothing */
 	bool stays; /* parked, and something of it on its GPUs cannot leave: it returns there */
 	struct sl_peer *submitter; /* waits for the first state */
 	bool reply_due;

@@ -109,6 +109,12 @@ SL_MUST_CHECK bool sl_jobs_call_off(
  * not, and it stays where it is. */
 SL_MUST_CHECK bool sl_jobs_move(struct sl_daemon *daemon, struct sl_workload *workload,
 	uint32_t gpus, struct sl_error *text);
+/* It is on its way to other GPUs. */
+SL_MUST_CHECK bool sl_jobs_is_moving(const struct sl_workload *workload);
+/* A user resumes it, and its own GPUs have no room for its request: the queue brings it back where
+ * there is room. False: it can only come back to its own. */
+SL_MUST_CHECK bool sl_jobs_resume_anywhere(
+	struct sl_daemon *daemon, struct sl_workload *workload);
 /* The reason to tell for this workload. It differs from `reason` if the queue parked the workload,
  * so that no user has to resume it, or if its job's end stopped it, which no user asked for. */
 uint32_t sl_jobs_reason(

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "daemon/jobs/internal.h"
 #include "daemon/report/events.h"
+#include "daemon/state/client.h"
 #include "daemon/workloads/park.h"
 #include "daemon/workloads/workload.h"
 
@@ -22,7 +23,30 @@ static bool driver_moves(const struct sl_daemon *daemon)
 	return strtol(daemon->driver, NULL, 10) >= DRIVER_MOVES;
 }
 
-/* Memory that cannot leave keeps its process. */
+/* It has begun with CUDA and has no context yet: it stays where it began. */
+static bool has_none(const struct sl_client *client)
+{
+	bool has = client->away_bytes != 0;
+
+	for (uint32_t i = 0; i < client->gpu_count && !has; i++) {
+		struct sl_node_use_view use = sl_node_client_use(
+			client->daemon->node, client->id, client->gpu_numbers[i]);
+
+		has = use.hidden_bytes || use.paid_bytes;
+	}
+	return !has;
+}
+
+static bool stays(const struct sl_workload *workload)
+{
+	sl_list_foreach (link, (struct sl_link *)&workload->clients) {
+		if (has_none(SL_LIST_ENTRY(link, struct sl_client, link)))
+			return true;
+	}
+	return false;
+}
+
+/* Memory that cannot leave keeps its process, and a process its workload. */
 static bool holds(const struct sl_jobs *jobs, const struct sl_job *job)
 {
 	/* One that is only judged has no tasks. */
@@ -30,7 +54,7 @@ static bool holds(const struct sl_jobs *jobs, const struct sl_job *job)
 		const struct sl_workload *workload =
 			sl_jobs_workload_of(jobs, &job->tasks[i]);
 
-		if (workload && sl_jobs_held_by(jobs, workload))
+		if (workload && (sl_jobs_held_by(jobs, workload) || stays(workload)))
 			return true;
 	}
 	return false;
@@ -41,11 +65,17 @@ bool sl_jobs_may_move(const struct sl_jobs *jobs, const struct sl_job *job)
 	const struct sl_daemon *daemon = jobs->daemon;
 
 	return daemon->config.detach_contexts && driver_moves(daemon) && job->parks &&
-	       !job->stays && jobs->books.swaps && !(job->row.flags & SL_RUN_NO_SWAP) &&
-	       !holds(jobs, job);
+	       !job->stays && sl_clock_now() >= job->moves_from && jobs->books.swaps &&
+	       !(job->row.flags & SL_RUN_NO_SWAP) && !holds(jobs, job);
 }
 
 /* --- away, or not --- */
+
+bool sl_jobs_is_moving(const struct sl_workload *workload)
+{
+	return workload->park == SL_PARK_MOVING ||
+	       sl_list_is_linked(&workload->move_link);
+}
 
 void sl_jobs_when_away(struct sl_jobs *jobs, struct sl_workload *workload, uint32_t gpus)
 {
@@ -150,8 +180,10 @@ static bool ask_machine(struct sl_jobs *jobs, struct sl_job_task *task, uint32_t
 			no->refuse_move.available / 1000.0);
 	else
 		sl_error_set(text,
-			"%s cannot be moved now: it was moved a moment ago, or the host "
-			"has no room for its memory (sluice doctor); try again later",
+			"%s cannot be moved there now: it was moved a moment ago, may "
+			"not "
+			"use that GPU, or the host has no room for its memory (sluice "
+			"doctor)",
 			task->job->row.name);
 	return false;
 }
@@ -188,7 +220,13 @@ static bool is_held(const struct sl_jobs *jobs, const struct sl_workload *worklo
 	uint64_t held = sl_jobs_held_by(jobs, workload);
 	char size[32];
 
-	if (workload->flags & SL_WORKLOAD_NO_SWAP)
+	if (stays(workload))
+		sl_error_set(text,
+			"%s cannot be moved yet: a process of it has begun with CUDA and "
+			"has "
+			"no context",
+			workload->name);
+	else if (workload->flags & SL_WORKLOAD_NO_SWAP)
 		sl_error_set(text,
 			"%s cannot be moved: its memory may not leave its GPUs "
 			"(--swap=off "
@@ -199,7 +237,7 @@ static bool is_held(const struct sl_jobs *jobs, const struct sl_workload *worklo
 			"%s cannot be moved: %s of it are shared with others or known to "
 			"the driver",
 			workload->name, sl_bytes_format(held, size, sizeof(size)));
-	return held || workload->flags & SL_WORKLOAD_NO_SWAP;
+	return text->text[0];
 }
 
 static bool may_go(const struct sl_jobs *jobs, const struct sl_workload *workload,
@@ -229,6 +267,11 @@ static bool may_go(const struct sl_jobs *jobs, const struct sl_workload *workloa
 		     "manages";
 	else if (sl_jobs_is_lost(&jobs->books, there, mask))
 		no = "a GPU there is lost";
+	else if (sl_jobs_place_of(&jobs->books, own, &here, &mask) &&
+		 sl_jobs_is_lost(&jobs->books, here, mask))
+		no = "its GPU is lost, and the driver can bring nothing back from there";
+	else if (sl_jobs_is_moving(workload))
+		no = "it is being moved already";
 	if (no)
 		sl_error_set(text, "%s cannot be moved: %s", workload->name, no);
 	return !no;

@@ -68,29 +68,18 @@ static const struct sl_job_task *parked_task(
 		       : NULL;
 }
 
-/* It is only parked to come back to other GPUs at once. */
-static bool is_moving(const struct sl_daemon *daemon, uint64_t id)
-{
-	const struct sl_workload *workload = sl_map_get(&daemon->workloads, id);
-
-	return workload && (workload->park == SL_PARK_MOVING ||
-				   sl_list_is_linked(&workload->move_link));
-}
-
 uint32_t sl_jobs_reason(
 	const struct sl_daemon *daemon, uint64_t workload, uint32_t reason)
 {
-	const struct sl_workload *stopped;
+	const struct sl_workload *of = sl_map_get(&daemon->workloads, workload);
 
 	switch (reason) {
 	case SL_REASON_STOP_ASKED:
 		/* By a user, or by the job of which it is a task. */
-		stopped = sl_map_get(&daemon->workloads, workload);
-		return stopped && stopped->task && !stopped->stop_asker
-			       ? SL_REASON_STOP_WITH_JOB
-			       : reason;
+		return of && of->task && !of->stop_asker ? SL_REASON_STOP_WITH_JOB
+							 : reason;
 	case SL_REASON_PARKED:
-		if (is_moving(daemon, workload))
+		if (of && sl_jobs_is_moving(of))
 			return SL_REASON_MOVING;
 		return parked_task(daemon, workload) ? SL_REASON_PARKED_FOR_JOB : reason;
 	case SL_REASON_PARKED_WAITS:
@@ -160,6 +149,13 @@ bool sl_jobs_call_back(struct sl_daemon *daemon, struct sl_workload *workload)
 		return true;
 	count(daemon, task, false);
 	return false;
+}
+
+bool sl_jobs_resume_anywhere(struct sl_daemon *daemon, struct sl_workload *workload)
+{
+	return daemon->jobs && workload->task &&
+	       sl_jobs_may_move(daemon->jobs, workload->task->job) &&
+	       sl_jobs_call_back(daemon, workload);
 }
 
 bool sl_jobs_call_off(struct sl_daemon *daemon, struct sl_workload *workload)

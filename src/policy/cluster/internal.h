@@ -255,6 +255,7 @@ struct sl_cluster {
 	sl_ns due, told_due;
 	uint64_t tried, jobs_count, tasks_count;
 	struct sl_cl_moved moved[SL_CL_MOVED]; /* by minute */
+	sl_ns spread_from;                     /* not before: a user has moved a task */
 	uint64_t effort;                       /* left for searches in this cycle */
 	uint64_t why_effort;                   /* left for explaining */
 	uint64_t lack_effort;                  /* left for counting what is short */

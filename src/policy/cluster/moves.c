@@ -13,6 +13,8 @@
 #define SLOT (60 * SL_S)
 /* A task that was moved stays at least as long. */
 #define STAYS_FOR (60 * SL_S)
+/* After a user's move, how long nothing is spread. */
+#define SPREAD_AFTER_USER (3600 * SL_S)
 
 /* --- How many per hour. --- */
 
@@ -149,6 +151,7 @@ void sl_cl_on_task_move(struct sl_cluster *cl, const struct sl_cluster_event *ev
 			&cl->fit[task->place.node], gpu_mask & ~task->place.gpu_mask);
 
 		if (SL_MUTANT(CLUSTER_MOVE_CROWDS, left >= task->place.milli, true)) {
+			cl->spread_from = sl_cl_later(cl, SPREAD_AFTER_USER);
 			send_to(cl, task, gpu_mask);
 			return;
 		}
@@ -257,11 +260,17 @@ void sl_cl_spread(struct sl_cluster *cl)
 	if (!cl->spreads || !cl->move_most ||
 		!SL_MUTANT(CLUSTER_SPREADS_EARLY, is_room_spare(cl), true))
 		return;
+	/* What a user has put together stays so for a while. */
+	if (cl->now < cl->spread_from) {
+		sl_cl_wake(cl, cl->spread_from);
+		return;
+	}
+	/* The next job that needs a whole GPU must still find a move. */
+	if (sl_cl_moves_left(cl) <= (cl->move_most + 1) / 2) {
+		sl_cl_wake(cl, sl_cl_moves_again(cl));
+		return;
+	}
 	for (uint32_t i = 0; i < cl->nodes_high; i++) {
-		if (!sl_cl_moves_left(cl)) {
-			sl_cl_wake(cl, sl_cl_moves_again(cl));
-			return;
-		}
 		if (spread_on(cl, i))
 			return;
 	}

@@ -26,7 +26,7 @@ bool explore_is_gone(const struct explore *x, uint32_t workload)
 		if (c->alive && x->world->of[i] == workload)
 			gone &= !(c->order || c->granted || c->expected || c->context ||
 					c->resident[0] + c->resident[1]) &&
-				(c->away || !(c->evicted[0] + c->evicted[1]));
+				c->away;
 	}
 	return gone;
 }
