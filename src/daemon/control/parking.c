@@ -77,6 +77,9 @@ void sl_parking_park(struct sl_peer *peer, const struct sl_msg_park *park)
 		sl_jobs_resume_anywhere(daemon, workload))
 		sl_debug("the queue brings %s back", workload->name);
 	if (!park->parked && sl_jobs_bring_back(daemon, workload->id, &text)) {
+		if (!text.text[0] && sl_park_is_put_away(workload))
+			sl_error_set(
+				&text, "%s comes back to another GPU", workload->name);
 		reply_park(peer, workload,
 			text.text[0] ? SL_REASON_PARKED_FOR_JOB : SL_REASON_NONE,
 			text.text);

@@ -221,7 +221,8 @@ struct sl_jobs {
 	sl_ns tell_at;            /* when one of them is to be told something */
 	sl_ns cycle_at;           /* not before */
 	sl_ns wake_at;            /* when the machine wants a cycle */
-	sl_ns free_at;            /* next try of a task without request */
+	sl_ns look_at; /* when what cannot be moved now may have become movable */
+	sl_ns free_at; /* next try of a task without request */
 	char preload
 		[SL_CONFIG_TEXT_MAX];  /* value of LD_PRELOAD; "": not looked for yet */
 	struct sl_error unread;        /* what could not be read at the start */

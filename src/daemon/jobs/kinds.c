@@ -236,6 +236,9 @@ uint32_t sl_jobs_named_gpus(const struct sl_jobs *jobs, const struct sl_jobs_row
 /* Bytes per second leaving a GPU, until a move was measured. */
 #define LINK_RATE (8ull << 30)
 
+/* What cannot be moved now may be movable later, and nothing tells when. */
+#define LOOKED_AT_AFTER (5 * SL_S)
+
 /* Measures how much of the task would go to the host, and how long moving it out and back takes. */
 static void measure_task(struct sl_jobs *jobs, const struct sl_job_task *task)
 {
@@ -249,6 +252,8 @@ static void measure_task(struct sl_jobs *jobs, const struct sl_job_task *task)
 	if (workload && job->counted && task->phase == SL_PHASE_RUNS &&
 		job->moves != sl_jobs_may_move(jobs, job))
 		sl_jobs_put_anew(jobs, job);
+	if (daemon->config.detach_contexts && workload && job->counted && !job->moves)
+		jobs->look_at = sl_clock_now() + LOOKED_AT_AFTER;
 	if (!workload || !job->counted ||
 		!(job->row.flags & SL_SUBMIT_PREEMPTIBLE || sl_jobs_may_move(jobs, job)))
 		return;

@@ -267,6 +267,7 @@ void sl_jobs_cycle(struct sl_jobs *jobs, uint32_t which)
 	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_CYCLE};
 	sl_ns now = sl_clock_now();
 
+	jobs->look_at = SL_NS_NEVER;
 	sl_jobs_measure(jobs);
 	if (which == SL_CYCLE_ALL) {
 		jobs->dirty = false;
@@ -300,6 +301,7 @@ static sl_ns cycle_due(const struct sl_jobs *jobs)
 	sl_ns at =
 		jobs->dirty ? sl_min_u64(jobs->wake_at, jobs->cycle_at) : jobs->wake_at;
 
+	at = sl_min_u64(at, jobs->look_at);
 	return sl_max_u64(at, choosing_at(jobs));
 }
 
@@ -390,7 +392,7 @@ int sl_jobs_open(struct sl_daemon *daemon, struct sl_error *err)
 	if (!jobs)
 		return sl_err_origin(-ENOMEM);
 	jobs->daemon = daemon;
-	jobs->wake_at = jobs->free_at = jobs->tell_at = SL_NS_NEVER;
+	jobs->wake_at = jobs->look_at = jobs->free_at = jobs->tell_at = SL_NS_NEVER;
 	jobs->ticket = 1;
 	sl_list_init(&jobs->all);
 	sl_list_init(&jobs->active);
