@@ -31,7 +31,6 @@ static bool is_gone(const struct sl_node_client *client)
 {
 	if (!SL_MUTANT(MOVES_UNMEASURED, sl_node_is_detached(client), true) ||
 		client->stage != SL_NODE_LIVES || client->told & SL_NODE_UNHEARD ||
-		SL_MUTANT(MOVES_TRAVELLERS, client->order.id, 0) ||
 		sl_node_has_open_grant(client))
 		return false;
 	sl_each_gpu (gpu, client->holding.touched) {
