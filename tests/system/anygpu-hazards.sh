@@ -122,6 +122,7 @@ SHELL
 $RUN --name family --request 0.3 -- sh "$T/family" >"$T/family.out" 2>&1 &
 family=$!
 until_true 20 grep -q start "$T/first" || fail "first does not start"
+# shellcheck disable=SC2034 # for pid_of
 PID_first=$(grep start "$T/first" | json value)
 ok first alloc a 64m
 ok first fill a 1
@@ -130,6 +131,7 @@ move family --gpu "$goes_to" || fail "cannot move it: $(cat "$T/move.out")"
 until_true 10 is_on first "$goes_to" || fail "first is not on GPU $goes_to"
 : >"$T/go"
 until_true 20 grep -q start "$T/second" || fail "second does not start: $(cat "$T/second.err")"
+# shellcheck disable=SC2034 # for pid_of
 PID_second=$(grep start "$T/second" | json value)
 ok second alloc a 64m
 ok second fill a 2

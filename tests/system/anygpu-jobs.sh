@@ -30,7 +30,7 @@ until_true 40 is_running whole || fail "it does not start: $("$B/sluice" why who
 for name in a b c d; do
 	contents $name "beside the whole one"
 done
-until_true 40 is_in whole done || fail "it does not end: $(state_of whole)"
+until_true 40 is_in whole "done" || fail "it does not end: $(state_of whole)"
 for name in a b c d; do
 	end_swapper $name
 done
@@ -57,14 +57,14 @@ for i in 1 2 3 4; do
 	[ "t$i" = "$parked" ] || first=${first:-t$i}
 done
 : >"$T/end${first#t}"
-until_true 30 is_in "$first" done || fail "$first does not end: $(state_of "$first")"
+until_true 30 is_in "$first" "done" || fail "$first does not end: $(state_of "$first")"
 until_true 30 is_running "$parked" || fail "$parked does not come back: $("$B/sluice" why "$parked")"
 check "it is on another GPU" "$(gpu_of "$parked")" != "$was"
 for i in 1 2 3 4; do
 	: >"$T/end$i"
 done
 for i in 1 2 3 4; do
-	until_true 40 is_in t$i done || fail "t$i: $(state_of t$i)"
+	until_true 40 is_in t$i "done" || fail "t$i: $(state_of t$i)"
 done
 "$B/sluice" stop v >"$T/stop" 2>&1
 check_books_empty

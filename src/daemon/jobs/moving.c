@@ -2,9 +2,9 @@
  * moving - workloads that go to other GPUs of the same kind
  *
  * A move is a park with another place to return to. The machine decides it, for others (STOP) or
- * for a user (TASK_MOVE), and keeps the place; what it does not count is moved here directly. Only a
- * workload of which nothing is left on a GPU can come back to others. So each waits here until it is
- * away, or until something refuses to leave: then it comes back to where it was.
+ * for a user (TASK_MOVE), and keeps the place; what it does not count is moved here directly. Only
+ * a workload of which nothing is left on a GPU can come back to others. So each waits here until it
+ * is away, or until something refuses to leave: then it comes back to where it was.
  */
 #include <stdlib.h>
 

@@ -25,8 +25,8 @@ static bool stays(const struct sl_node *node, const struct sl_node_client *clien
 		       SL_MUTANT(BUSY_ONCE_STAYS, client->back_off.times > 1, true));
 }
 
-/* It left its GPUs whole, and nothing of it is on its way there. A process whose contexts were never
- * measured was not asked to leave: the driver may give it memory on its present GPU. */
+/* It left its GPUs whole, and nothing of it is on its way there. A process whose contexts were
+ * never measured was not asked to leave: the driver may give it memory on its present GPU. */
 static bool is_gone(const struct sl_node_client *client)
 {
 	if (!SL_MUTANT(MOVES_UNMEASURED, sl_node_is_detached(client), true) ||

@@ -16,8 +16,8 @@
 
 /* The workload's GPU behind dev, or NULL. Only after the join. */
 struct sl_gpu *sl_device_gpu(CUdevice dev);
-/* Has the workload left the GPU that the driver has for dev? A process without contexts is not taken
- * along when its workload moves. */
+/* Has the workload left the GPU that the driver has for dev? A process without contexts is not
+ * taken along when its workload moves. */
 bool sl_device_is_left(CUdevice dev);
 /* Is that place a device's memory? *dev is then that device. The id is valid only for locations on
  * devices, and may name a device that does not exist. */

@@ -76,7 +76,8 @@ static void judge_start(const struct program *p)
 		if (other != p && !other->hangs && is_on(other) &&
 			other->workload.gpu_mask & p->workload.gpu_mask)
 			fail_msg("at %" PRIu64 " us program %u starts beside %u",
-				w.now / SL_US, (unsigned int)(p - w.program), i);
+				(uint64_t)(w.now / SL_US), (unsigned int)(p - w.program),
+				i);
 	}
 }
 
@@ -182,7 +183,8 @@ static void run(sl_ns until)
 		}
 		w.due = sl_compute_step(&w.node, w.now);
 		if (w.due <= w.now)
-			fail_msg("no progress at %" PRIu64 " us", w.now / SL_US);
+			fail_msg("no progress at %" PRIu64 " us",
+				(uint64_t)(w.now / SL_US));
 	}
 	w.now = until;
 }
@@ -385,7 +387,7 @@ static void judge(uint32_t round, sl_ns span)
 				i, pm(p->used, span), p->workload.request_pm);
 		if (p->longest > bound)
 			fail_msg("round %u, program %u waited %" PRIu64 " us", round, i,
-				p->longest / SL_US);
+				(uint64_t)(p->longest / SL_US));
 	}
 }
 
