@@ -174,16 +174,14 @@ static bool ask_machine(struct sl_jobs *jobs, struct sl_job_task *task, uint32_t
 	if (no->refuse_move.wanted)
 		sl_error_set(text,
 			"%s does not fit there: it needs %.3g of the GPU, and %.3g is "
-			"free "
-			"beside the requests there; sluice ps shows them",
+			"free beside the requests there; sluice ps shows them",
 			task->job->row.name, no->refuse_move.wanted / 1000.0,
 			no->refuse_move.available / 1000.0);
 	else
 		sl_error_set(text,
 			"%s cannot be moved there now: it was moved a moment ago, may "
-			"not "
-			"use that GPU, or the host has no room for its memory (sluice "
-			"doctor)",
+			"not use that GPU, or the host has no room for its memory "
+			"(sluice doctor)",
 			task->job->row.name);
 	return false;
 }
@@ -203,8 +201,7 @@ static bool fits(const struct sl_workload *workload, uint32_t gpus, struct sl_er
 			continue;
 		sl_error_set(text,
 			"%s does not fit on GPU %u: its request is %s, and %s is left "
-			"for "
-			"requests there",
+			"for requests there",
 			workload->name, number,
 			sl_bytes_format(request, wanted, sizeof(wanted)),
 			sl_bytes_format(room, left, sizeof(left)));
@@ -223,14 +220,12 @@ static bool is_held(const struct sl_jobs *jobs, const struct sl_workload *worklo
 	if (stays(workload))
 		sl_error_set(text,
 			"%s cannot be moved yet: a process of it has begun with CUDA and "
-			"has "
-			"no context",
+			"has no context",
 			workload->name);
 	else if (workload->flags & SL_WORKLOAD_NO_SWAP)
 		sl_error_set(text,
 			"%s cannot be moved: its memory may not leave its GPUs "
-			"(--swap=off "
-			"or --rdma)",
+			"(--swap=off or --rdma)",
 			workload->name);
 	else if (held)
 		sl_error_set(text,
@@ -263,8 +258,7 @@ static bool may_go(const struct sl_jobs *jobs, const struct sl_workload *workloa
 	else if (!sl_jobs_place_of(&jobs->books, own, &here, &mask) ||
 		 !sl_jobs_place_of(&jobs->books, gpus, &there, &mask) || here != there)
 		no = "a process can only go to GPUs of the same model and size that "
-		     "sluiced "
-		     "manages";
+		     "sluiced manages";
 	else if (sl_jobs_is_lost(&jobs->books, there, mask))
 		no = "a GPU there is lost";
 	else if (sl_jobs_place_of(&jobs->books, own, &here, &mask) &&
