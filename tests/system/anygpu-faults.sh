@@ -11,11 +11,6 @@ config 'detach_contexts: yes'
 config 'host_memory: 2GiB'
 daemon_start
 
-where() { "$P/nvml-view" | sed -n "s/.*\"what\":\"process\",\"index\":\([0-9]*\),\"pid\":$(pid_of "$1"),.*/\1/p"; }
-is_on() { [ "$(where "$1")" = "$2" ]; }
-other_of() { echo $((1 - $(use "$1" gpu))); }
-move() { timeout "$((SWAPPER_PATIENCE * SLOWER))" "$B/sluice" move "$@" >"$T/move.out" 2>&1; }
-
 note "--- two orders at once"
 swapper one --request 0.3
 ok one alloc a 200m

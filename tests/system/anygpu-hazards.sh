@@ -11,10 +11,6 @@ config 'host_memory: 3GiB'
 config 'detach_contexts: yes'
 daemon_start
 
-where() { "$P/nvml-view" | sed -n "s/.*\"what\":\"process\",\"index\":\([0-9]*\),\"pid\":$(pid_of "$1"),.*/\1/p"; }
-is_on() { [ "$(where "$1")" = "$2" ]; }
-other_of() { echo $((1 - $(use "$1" gpu))); }
-move() { timeout "$((SWAPPER_PATIENCE * SLOWER))" "$B/sluice" move "$@" >"$T/move.out" 2>&1; }
 # goes NAME: to the other GPU.
 goes() {
 	CHECKS=$((CHECKS + 1))

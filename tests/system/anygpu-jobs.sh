@@ -10,7 +10,6 @@ config 'detach_contexts: yes'
 config 'move_budget: 10'
 daemon_start
 
-where() { "$P/nvml-view" | sed -n "s/.*\"what\":\"process\",\"index\":\([0-9]*\),\"pid\":$(pid_of "$1"),.*/\1/p"; }
 state_of() { "$B/sluice" ps --all --json | json "name=$1.state"; }
 is_running() { is_in "$1" running; }
 is_in() { [ "$(state_of "$1")" = "$2" ]; }

@@ -8,9 +8,6 @@ config 'host_memory: 4GiB'
 config 'detach_contexts: yes'
 daemon_start
 
-# Where the driver lists it, whatever the daemon believes.
-where() { "$P/nvml-view" | sed -n "s/.*\"what\":\"process\",\"index\":\([0-9]*\),\"pid\":$(pid_of "$1"),.*/\1/p"; }
-is_on() { [ "$(where "$1")" = "$2" ]; }
 on() {
 	CHECKS=$((CHECKS + 1))
 	until_true "${3:-20}" is_on "$1" "$2" || fail "$1 is not on GPU $2 but on \"$(where "$1")\""
@@ -18,7 +15,6 @@ on() {
 }
 apart() { [ -n "$(where a)" ] && [ -n "$(where b)" ] && [ "$(where a)" != "$(where b)" ]; }
 together() { [ -n "$(where a)" ] && [ "$(where a)" = "$(where b)" ]; }
-move() { timeout "$((SWAPPER_PATIENCE * SLOWER))" "$B/sluice" move "$@" >"$T/move.out" 2>&1; }
 # refuses WHAT PATTERN ARGUMENT...
 refuses() {
 	refuses_what=$1 refuses_text=$2

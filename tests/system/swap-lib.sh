@@ -122,6 +122,15 @@ resume() {
 contents() {
 	is "$1: wrong words${2:+, $2}" 0 "$1" checkall
 }
+# --- which GPU it is on -----------------------------------------------------------------------------------
+
+# As the driver lists it, whatever the daemon believes; nothing: on none.
+where() { "$P/nvml-view" | sed -n "s/.*\"what\":\"process\",\"index\":\([0-9]*\),\"pid\":$(pid_of "$1"),.*/\1/p"; }
+is_on() { [ "$(where "$1")" = "$2" ]; }
+# Of two.
+other_of() { echo $((1 - $(use "$1" gpu))); }
+move() { timeout "$((SWAPPER_PATIENCE * SLOWER))" "$B/sluice" move "$@" >"$T/move.out" 2>&1; }
+
 end_swapper() {
 	echo exit >"$T/$1.in"
 	wait "$(pid_of "$1")"

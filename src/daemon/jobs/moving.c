@@ -239,7 +239,7 @@ static bool may_go(const struct sl_jobs *jobs, const struct sl_workload *workloa
 	uint32_t gpus, struct sl_error *text)
 {
 	const struct sl_daemon *daemon = jobs->daemon;
-	uint32_t own = sl_workload_gpus(workload), mask;
+	uint32_t own = sl_workload_gpus(workload), left, mask;
 	uint64_t here, there;
 	const char *no = NULL;
 
@@ -255,14 +255,13 @@ static bool may_go(const struct sl_jobs *jobs, const struct sl_workload *workloa
 	else if (workload->task && workload->park != SL_PARK_DETACHED &&
 		 workload->task->phase != SL_PHASE_RUNS)
 		no = "the queue parked it, or is moving it, and brings it back by itself";
-	else if (!sl_jobs_place_of(&jobs->books, own, &here, &mask) ||
+	else if (!sl_jobs_place_of(&jobs->books, own, &here, &left) ||
 		 !sl_jobs_place_of(&jobs->books, gpus, &there, &mask) || here != there)
 		no = "a process can only go to GPUs of the same model and size that "
 		     "sluiced manages";
 	else if (sl_jobs_is_lost(&jobs->books, there, mask))
 		no = "a GPU there is lost";
-	else if (sl_jobs_place_of(&jobs->books, own, &here, &mask) &&
-		 sl_jobs_is_lost(&jobs->books, here, mask))
+	else if (sl_jobs_is_lost(&jobs->books, here, left))
 		no = "its GPU is lost, and the driver can bring nothing back from there";
 	else if (sl_jobs_is_moving(workload))
 		no = "it is being moved already";
