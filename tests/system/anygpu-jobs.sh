@@ -13,6 +13,8 @@ daemon_start
 state_of() { "$B/sluice" ps --all --json | json "name=$1.state"; }
 is_running() { is_in "$1" running; }
 is_in() { [ "$(state_of "$1")" = "$2" ]; }
+# As the driver lists them: one process on the GPU of NAME.
+is_alone() { [ "$("$P/nvml-view" | grep -c "\"what\":\"process\",\"index\":$(gpu_of "$1"),")" = 1 ]; }
 gpu_of() { use "$1" gpu; }
 submit() { "$B/sluice" submit "$@" >"$T/submit.out" 2>&1 || fail "submit $1: $(cat "$T/submit.out")"; }
 
@@ -26,6 +28,7 @@ gpus_used() { for name in a b c d; do where $name; done | sort -u | wc -l; }
 check "they use several GPUs" "$(gpus_used)" -gt 1
 submit --name whole --request 1 -- "$P/holder" --bytes 500MiB --verify --ms 4000
 until_true 40 is_running whole || fail "it does not start: $("$B/sluice" why whole)"
+check "it has a GPU to itself" "$(until_true 10 is_alone whole && echo yes)" = yes
 for name in a b c d; do
 	contents $name "beside the whole one"
 done
@@ -59,6 +62,9 @@ done
 until_true 30 is_in "$first" "done" || fail "$first does not end: $(state_of "$first")"
 until_true 30 is_running "$parked" || fail "$parked does not come back: $("$B/sluice" why "$parked")"
 check "it is on another GPU" "$(gpu_of "$parked")" != "$was"
+for name in v "$parked"; do
+	check "$name has a GPU to itself" "$(until_true 10 is_alone "$name" && echo yes)" = yes
+done
 for i in 1 2 3 4; do
 	: >"$T/end$i"
 done
