@@ -13,7 +13,7 @@ REPLAY ?=
 SECONDS_PER_FUZZER ?= 10
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all fast watch gpu-check test-list help setup demo test bench sanitize starve fuzz sim explore scenes outside kubernetes curves crash storm lint format install uninstall clean contract conformance
+.PHONY: all fast watch gpu-check test-list help setup demo test bench sanitize starve fuzz sim explore scenes outside kubernetes curves crash storm lint format install uninstall package tarball clean contract conformance
 all: setup ## build everything into build/ (default)
 	@tools/build $(BUILD)
 
@@ -109,6 +109,13 @@ install: all ## into PREFIX=/usr/local, under DESTDIR= if set
 
 uninstall: ## take away what install put there
 	@tools/install uninstall $(BUILD) "$(PREFIX)" "$(DESTDIR)"
+
+RELEASE ?= 1
+package: all ## Debian packages, into build/packages (RELEASE=2: an upgrade; FORMAT=rpm: RPM packages)
+	@tools/package $(if $(filter rpm,$(FORMAT)),--rpm) $(BUILD) $(RELEASE)
+
+tarball: all ## for machines where one is not root: build/sluice-VERSION-linux-ARCH.tar.gz
+	@tools/tarball $(BUILD)
 
 clean: ## remove the build folders
 	@rm -rf build build-*
