@@ -20,6 +20,12 @@
 #define SL_PATHS_SYSTEM_CONFIG "/etc/sluice/sluiced.conf"
 #define SL_PATHS_SYSTEM_SOCKET SL_PATHS_SYSTEM_DIR "/sluiced.sock"
 
+/* In a container: the folder with its workload's socket, the library, and the file by which its
+ * loader finds that. The container's user and environment do not change them. */
+#define SL_PATHS_CONTAINER         "/run/sluice"
+#define SL_PATHS_CONTAINER_LIBRARY "/opt/sluice/libsluice.so"
+#define SL_PATHS_CONTAINER_PRELOAD "/etc/ld.so.preload"
+
 enum { SL_PATHS_OK = 0, SL_PATHS_BAD /* err names the path and the remedy */ };
 
 /* The socket to connect to, as an absolute path of at most 107 bytes. */

@@ -306,15 +306,15 @@ int sl_program_inspect(const char *cmd, char *path, size_t size, struct sl_error
 }
 
 /* Is the next word the option's value: `-k`, `-vk`, `--kill-after`? */
-static bool takes_next(const struct wrapper *wrapper, const char *option)
+static bool takes_next(const char *valued, const char *option)
 {
-	size_t letters = strcspn(wrapper->valued, " ");
+	size_t letters = strcspn(valued, " ");
 	const char *name;
 
 	if (!strncmp(option, "--", 2)) {
 		size_t len = strlen(option + 2);
 
-		for (name = wrapper->valued + letters; *name;) {
+		for (name = valued + letters; *name;) {
 			size_t n = strcspn(++name, " ");
 
 			if (n == len && !memcmp(name, option + 2, n))
@@ -324,9 +324,18 @@ static bool takes_next(const struct wrapper *wrapper, const char *option)
 		return false;
 	}
 	for (option++; *option; option++)
-		if (memchr(wrapper->valued, *option, letters))
+		if (memchr(valued, *option, letters))
 			return !option[1];
 	return false;
+}
+
+char *const *sl_program_operand(const char *valued, char *const *words)
+{
+	for (; *words && **words == '-'; words++) {
+		if (takes_next(valued, *words) && !*++words)
+			return NULL;
+	}
+	return *words ? words : NULL;
 }
 
 /* The command behind a wrapper at words[0]; NULL if there is none or if it cannot be determined. */
@@ -340,7 +349,7 @@ static char *const *behind(const struct wrapper *wrapper, char *const *words)
 
 		if (options && word[0] == '-') {
 			options = strcmp(word, "--") != 0;
-			if (takes_next(wrapper, word) && !*++words)
+			if (takes_next(wrapper->valued, word) && !*++words)
 				return NULL;
 			continue;
 		}

@@ -27,6 +27,10 @@ SL_MUST_CHECK int sl_program_inspect(
 SL_MUST_CHECK int sl_program_inspect_words(
 	char *const *words, char *path, size_t size, struct sl_error *err);
 
+/* The first of words that is neither an option nor the value of one; NULL if there is none. valued:
+ * options whose value is the next word, as in wrappers.def. */
+char *const *sl_program_operand(const char *valued, char *const *words);
+
 /* Judges one executable file, for tests: OK, NOT_EXECUTABLE or UNFIT. */
 SL_MUST_CHECK int sl_program_judge_file(const char *path, struct sl_error *err);
 

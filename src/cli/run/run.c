@@ -1,17 +1,19 @@
 /*
  * sluice run: registers this process as a workload, then becomes the program.
  *
- * No wrapper process stays behind: exec keeps the pid that the daemon watches by a pidfd, and exit
- * status, signals, terminal and job control are the program's own.
+ * No wrapper process stays behind: exec keeps the pid that the daemon watches by a pidfd, and
+ * exit status, signals, terminal and job control are the program's own.
  *
- * All local checks come before the workload is requested, so a refusal never creates a workload for
- * a moment. While they run, the daemon answers HELLO.
+ * All local checks come before the workload is requested, so a refusal never creates a workload
+ * for a moment. While they run, the daemon answers HELLO.
  */
 #include "base/library.h"
 #include "cli/line/cli.h"
 #include "cli/conn/conn.h"
+#include "cli/run/container.h"
 #include "cli/run/launch.h"
 #include "cli/run/wait.h"
+#include "cli/line/program.h"
 #include "cli/line/text.h"
 #include "cli/conn/told.h"
 
@@ -31,6 +33,7 @@
 struct settings {
 	struct sl_launch launch; /* first: see SL_LAUNCH_OPTIONS */
 	bool wait;
+	size_t container; /* words up to `podman run` or the like; 0: an ordinary program */
 	char library[SL_PATH_MAX];
 	char by_loader[SL_PATH_MAX + 64]; /* the same, in the form for LD_PRELOAD */
 };
@@ -126,6 +129,31 @@ static bool set_environment(
 	       !setenv("SLUICE_WORKLOAD", token, 1) && !setenv("LD_PRELOAD", preload, 1);
 }
 
+/* Gives the workload a socket of its own and *words the options by which the container gets it.
+ * -1 to go on, else the exit status. */
+static int enter(const struct settings *settings, struct sl_conn *conn,
+	const struct sl_msg_run_reply *got, char ***words)
+{
+	const struct sl_launch *s = &settings->launch;
+	struct sl_error err = {0};
+	union sl_msg ask, answer;
+	int status;
+
+	sl_wire_init(&ask, SL_MSG_ENTRY_OPEN);
+	ask.entry_open.workload = got->workload;
+	status = sl_conn_call(conn, &ask, SL_MSG_ENTRY_REPLY, &answer, &err);
+	if (status)
+		return sl_cli_fail(
+			SL_VERB_run, s->json, (enum sl_exit)status, "%s", err.text);
+	if (!answer.entry_reply.ok)
+		return sl_cli_fail(SL_VERB_run, s->json, SL_EXIT_REFUSED, "%s",
+			answer.entry_reply.text);
+	if (!sl_run_container_words(*words, settings->container, &answer.entry_reply, got,
+		    settings->library, words, &err))
+		return sl_cli_fail(SL_VERB_run, s->json, SL_EXIT_SYSTEM, "%s", err.text);
+	return -1;
+}
+
 static int become(const struct sl_launch *s, char **words)
 {
 	int error;
@@ -170,13 +198,26 @@ static int get_place(struct settings *settings, struct sl_conn *conn, union sl_m
 		SL_VERB_run, s->json, got->reason, got->text, hint(s, got->reason));
 }
 
+/* Can Sluice work in the command, or in the container that it starts? As sl_launch_command. */
+static int judge(const struct settings *settings, char **words)
+{
+	char path[SL_PATH_MAX];
+
+	if (settings->container && sl_program_inspect(words[0], path, sizeof(path),
+					   NULL) == SL_PROGRAM_UNFIT)
+		return -1;
+	return sl_launch_command(SL_VERB_run, &settings->launch, words);
+}
+
 /* -1 to go on, else the exit status. */
 static int prepare(struct settings *settings, char **words, union sl_msg *ask)
 {
 	const struct sl_launch *s = &settings->launch;
 	struct sl_error err = {0};
-	int status = sl_launch_command(SL_VERB_run, s, words);
+	int status;
 
+	settings->container = sl_run_container(words);
+	status = judge(settings, words);
 	if (status >= 0)
 		return status;
 	if (sl_library_find(settings->library, sizeof(settings->library), &err))
@@ -208,8 +249,13 @@ static int register_and_become(struct settings *settings, char **words)
 		print_admission(&got);
 	else
 		sl_told_warning(SL_VERB_run, got.text);
-	if (!set_environment(conn.socket, settings->by_loader, &got))
-		return sl_cli_fail(SL_VERB_run, s->json, SL_EXIT_SYSTEM, "out of memory");
+	if (settings->container)
+		status = enter(settings, &conn, &got, &words);
+	else if (!set_environment(conn.socket, settings->by_loader, &got))
+		status = sl_cli_fail(
+			SL_VERB_run, s->json, SL_EXIT_SYSTEM, "out of memory");
+	if (status >= 0)
+		return status;
 	return become(s, words);
 }
 

@@ -157,6 +157,7 @@ void sl_control_take(
 	switch (msg->head.type) {
 	case SL_MSG_RUN: on_run(peer, &msg->run); break;
 	case SL_MSG_ENTRY_ADD: sl_entry_add(peer, &msg->entry_add); break;
+	case SL_MSG_ENTRY_OPEN: sl_entry_open(peer, &msg->entry_open); break;
 	case SL_MSG_ENTRY_END: sl_entry_end(peer, &msg->entry_end); break;
 	case SL_MSG_LIST: begin_list(peer, &msg->list); break;
 	case SL_MSG_SET: sl_set_set(peer, &msg->set); break;

@@ -4,12 +4,16 @@
 #include "daemon/control/entry.h"
 
 #include <ctype.h>
+#include <endian.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <linux/posix_acl.h>
+#include <linux/posix_acl_xattr.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -21,17 +25,22 @@
 #include "daemon/link/listener.h"
 #include "daemon/link/places.h"
 #include "daemon/report/events.h"
+#include "daemon/state/process.h"
 #include "daemon/state/commit.h"
+#include "daemon/workloads/container.h"
 #include "daemon/workloads/refusal.h"
 #include "daemon/workloads/workload.h"
 
-#define SOCKET_NAME "/sluiced.sock"
+#define SOCKET_NAME  "/sluiced.sock"
+#define PRELOAD_NAME "/ld.so.preload"
 
 struct sl_entry {
 	struct sl_daemon *daemon;
 	uint64_t workload;
-	char key[SL_ENTRY_KEY_MAX];
-	int fd; /* -1: not open */
+	uid_t uid;
+	bool is_run;
+	char key[SL_ENTRY_KEY_MAX]; /* of a run: RUN_KEY */
+	int fd;                     /* -1: not open */
 	sd_event_source *io;
 };
 
@@ -49,13 +58,16 @@ const char *sl_entry_key(const struct sl_workload *workload)
 	return workload->entry ? workload->entry->key : "";
 }
 
+/* What the journal keeps of a run. */
+#define RUN_KEY "/"
+
 static struct sl_workload *find(struct sl_daemon *daemon, const char *key)
 {
 	sl_list_foreach (link, &daemon->workload_list) {
 		struct sl_workload *workload =
 			SL_LIST_ENTRY(link, struct sl_workload, link);
 
-		if (workload->entry && strcmp(workload->entry->key, key) == 0)
+		if (workload->is_claimed && strcmp(workload->entry->key, key) == 0)
 			return workload;
 	}
 	return NULL;
@@ -81,6 +93,24 @@ static int folder_path(const struct sl_daemon *daemon, const char *key,
 	return sl_err_origin(-ENAMETOOLONG);
 }
 
+/* The folder of the entry's socket, or of those of its kind (whole false). */
+static int path_of(const struct sl_entry *entry, bool whole,
+	char path[SL_SOCKET_PATH_MAX], struct sl_error *err)
+{
+	int r;
+
+	if (!entry->is_run)
+		return folder_path(entry->daemon, whole ? entry->key : "", path, err);
+	r = sl_container_folder(
+		entry->daemon, entry->uid, whole ? entry->workload : 0, path);
+	if (r == 0 && strlen(path) + strlen(SOCKET_NAME) < SL_SOCKET_PATH_MAX)
+		return 0;
+	sl_error_set(err,
+		"the path of a container's socket would be too long for a Unix socket; "
+		"start sluiced with a shorter --socket");
+	return sl_err_origin(-ENAMETOOLONG);
+}
+
 /* Makes a folder of our user, with that mode whatever the umask. */
 static int make_folder(const char *path, mode_t mode, struct sl_error *err)
 {
@@ -100,6 +130,70 @@ static int make_folder(const char *path, mode_t mode, struct sl_error *err)
 	return sl_err_origin(r);
 }
 
+/* Lets that user, too, pass through our folder. The folder stays ours: a user who owned it could
+ * put a link to elsewhere in it. */
+static int let_pass(const char *path, uid_t uid, struct sl_error *err)
+{
+	struct {
+		struct posix_acl_xattr_header head;
+		struct posix_acl_xattr_entry rows[5];
+	} acl = {
+		.head.a_version = htole32(POSIX_ACL_XATTR_VERSION),
+		.rows = {{htole16(ACL_USER_OBJ), htole16(7), htole32(ACL_UNDEFINED_ID)},
+			{htole16(ACL_USER), htole16(ACL_EXECUTE), htole32(uid)},
+			{htole16(ACL_GROUP_OBJ), 0, htole32(ACL_UNDEFINED_ID)},
+			{htole16(ACL_MASK), htole16(ACL_EXECUTE),
+				htole32(ACL_UNDEFINED_ID)},
+			{htole16(ACL_OTHER), 0, htole32(ACL_UNDEFINED_ID)}},
+	};
+
+	if (uid == 0 || uid == geteuid() ||
+		setxattr(path, "system.posix_acl_access", &acl, sizeof(acl), 0) == 0)
+		return 0;
+	sl_error_set(err,
+		"cannot open the folder %.200s to user %u: %s; start sluiced with "
+		"--socket "
+		"in a file system with access control lists, such as /run",
+		path, (unsigned int)uid, strerror(errno));
+	return sl_err_origin(-errno);
+}
+
+/* Runs have one folder more: that of their user, in which only that user finds the others. */
+static int make_folders(
+	const struct sl_entry *entry, char path[SL_SOCKET_PATH_MAX], struct sl_error *err)
+{
+	int r = path_of(entry, false, path, err);
+
+	if (r == 0 && entry->is_run) {
+		char *slash = strrchr(path, '/');
+
+		*slash = '\0';
+		r = make_folder(path, 0711, err);
+		*slash = '/';
+	}
+	if (r == 0)
+		r = make_folder(path, 0700, err);
+	if (r == 0 && entry->is_run)
+		r = let_pass(path, entry->uid, err);
+	if (r == 0)
+		r = path_of(entry, true, path, err);
+	return r == 0 ? make_folder(path, 0755, err) : r;
+}
+
+/* The loader of each of the container's programs reads it, whatever their environment is. */
+static int write_preload(const char *folder, struct sl_error *err)
+{
+	static const char text[] = SL_PATHS_CONTAINER_LIBRARY "\n";
+	char path[SL_SOCKET_PATH_MAX + sizeof(PRELOAD_NAME)];
+	int r;
+
+	(void)snprintf(path, sizeof(path), "%s" PRELOAD_NAME, folder);
+	r = sl_file_replace_as(path, text, sizeof(text) - 1, 0644, false);
+	if (r < 0)
+		sl_error_set(err, "cannot write %.200s: %s", path, strerror(-r));
+	return r;
+}
+
 static int on_connection(
 	sd_event_source *source, int listen_fd, uint32_t events, void *context)
 {
@@ -113,17 +207,13 @@ static int open_socket(struct sl_entry *entry, struct sl_error *err)
 {
 	struct sl_daemon *daemon = entry->daemon;
 	char path[SL_SOCKET_PATH_MAX];
-	int r = folder_path(daemon, "", path, err);
+	int r = make_folders(entry, path, err);
 
-	if (r == 0)
-		r = make_folder(path, 0700, err);
-	if (r == 0)
-		r = folder_path(daemon, entry->key, path, err);
-	if (r == 0)
-		r = make_folder(path, 0755, err);
+	if (r == 0 && entry->is_run)
+		r = write_preload(path, err);
 	if (r < 0)
 		return r;
-	/* folder_path() has made sure that it fits. */
+	/* path_of() has made sure that it fits. */
 	strcat(path, SOCKET_NAME);
 	sl_closep(&entry->fd);
 	if (unlink(path) < 0 && errno != ENOENT) {
@@ -149,10 +239,25 @@ static void close_socket(struct sl_entry *entry)
 
 	entry->io = sd_event_source_disable_unref(entry->io);
 	sl_closep(&entry->fd);
-	if (folder_path(entry->daemon, entry->key, path, NULL) == 0) {
+	if (path_of(entry, true, path, NULL) == 0) {
 		strcat(path, SOCKET_NAME);
 		(void)unlink(path);
 	}
+}
+
+/* Also removes a folder that an earlier daemon left, of a workload unknown to this one. */
+static void remove_folder(char path[SL_SOCKET_PATH_MAX])
+{
+	static const char *const files[] = {SOCKET_NAME, PRELOAD_NAME};
+	size_t size = strlen(path);
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(files); i++) {
+		strcpy(path + size, files[i]);
+		(void)unlink(path);
+	}
+	path[size] = '\0';
+	if (rmdir(path) < 0 && errno != ENOENT)
+		sl_warning("cannot remove %s: %s", path, strerror(errno));
 }
 
 void sl_entry_close(struct sl_workload *workload)
@@ -162,8 +267,21 @@ void sl_entry_close(struct sl_workload *workload)
 	close_socket(workload->entry);
 	free(workload->entry);
 	workload->entry = NULL;
+	workload->is_claimed = false;
 }
 
+void sl_entry_over(struct sl_workload *workload)
+{
+	char path[SL_SOCKET_PATH_MAX];
+	bool is_run = workload->entry && workload->entry->is_run &&
+		      path_of(workload->entry, true, path, NULL) == 0;
+
+	sl_entry_close(workload);
+	if (is_run)
+		remove_folder(path);
+}
+
+/* A key that cannot be a claim's is a run's. */
 static struct sl_entry *entry_new(
 	struct sl_daemon *daemon, struct sl_workload *workload, const char *key)
 {
@@ -173,10 +291,13 @@ static struct sl_entry *entry_new(
 		return NULL;
 	entry->daemon = daemon;
 	entry->workload = workload->id;
+	entry->uid = workload->uid;
+	entry->is_run = !sl_entry_is_key(key);
 	entry->fd = -1;
 	sl_wire_str(entry->key, sizeof(entry->key), key);
 	workload->entry = entry;
 	workload->is_contained = true;
+	workload->is_claimed = !entry->is_run;
 	return entry;
 }
 
@@ -222,7 +343,7 @@ static void answer(struct sl_peer *peer, const struct sl_workload *workload,
 		msg.entry_reply.limit_bytes = workload->limit_bytes;
 		memcpy(msg.entry_reply.name, workload->name,
 			sizeof(msg.entry_reply.name));
-		if (folder_path(peer->daemon, workload->entry->key, folder, NULL) == 0)
+		if (path_of(workload->entry, true, folder, NULL) == 0)
 			sl_wire_str(msg.entry_reply.folder,
 				sizeof(msg.entry_reply.folder), folder);
 		sl_workload_visible(peer->daemon, workload, msg.entry_reply.visible_out,
@@ -390,27 +511,41 @@ void sl_entry_add(struct sl_peer *peer, const struct sl_msg_entry_add *add)
 	answer(peer, workload, SL_REASON_NONE, text.text);
 }
 
-/* --- ENTRY_END ---------------------------------------------------------------------------- */
+/* --- ENTRY_OPEN --------------------------------------------------------------------------- */
 
-/* Also removes a folder that an earlier daemon left, of a workload unknown to this one. */
-static void remove_folder(const struct sl_daemon *daemon, const char *key)
+void sl_entry_open(struct sl_peer *peer, const struct sl_msg_entry_open *open)
 {
-	char path[SL_SOCKET_PATH_MAX];
-	size_t size;
+	struct sl_daemon *daemon = peer->daemon;
+	struct sl_workload *workload = sl_map_get(&daemon->workloads, open->workload);
+	struct sl_error text = {0};
 
-	if (folder_path(daemon, key, path, NULL) < 0)
+	if (!workload || !workload->root || workload->root->pid != peer->pid ||
+		workload->has_shim || workload->entry) {
+		answer(peer, NULL, SL_REASON_NONE,
+			"only the process that got this workload by RUN can give it a "
+			"socket of its own");
 		return;
-	size = strlen(path);
-	strcat(path, SOCKET_NAME);
-	(void)unlink(path);
-	path[size] = '\0';
-	if (rmdir(path) < 0 && errno != ENOENT)
-		sl_warning("cannot remove %s: %s", path, strerror(errno));
+	}
+	if (!entry_new(daemon, workload, RUN_KEY)) {
+		answer(peer, NULL, SL_REASON_NONE, "sluiced is out of memory; try again");
+		return;
+	}
+	if (open_socket(workload->entry, &text) < 0) {
+		sl_entry_close(workload);
+		answer(peer, NULL, SL_REASON_NONE, text.text);
+		return;
+	}
+	sl_peer_hold(peer);
+	sl_commit_soon(daemon);
+	answer(peer, workload, SL_REASON_NONE, "");
 }
+
+/* --- ENTRY_END ---------------------------------------------------------------------------- */
 
 void sl_entry_end(struct sl_peer *peer, const struct sl_msg_entry_end *end)
 {
 	struct sl_daemon *daemon = peer->daemon;
+	char path[SL_SOCKET_PATH_MAX];
 	struct sl_workload *workload;
 	union sl_msg msg;
 
@@ -419,8 +554,8 @@ void sl_entry_end(struct sl_peer *peer, const struct sl_msg_entry_end *end)
 	workload = sl_entry_is_key(end->key) ? find(daemon, end->key) : NULL;
 	if (workload)
 		sl_entry_close(workload);
-	if (sl_entry_is_key(end->key))
-		remove_folder(daemon, end->key);
+	if (sl_entry_is_key(end->key) && folder_path(daemon, end->key, path, NULL) == 0)
+		remove_folder(path);
 	if (workload) {
 		sl_workload_check_end(daemon, workload);
 		sl_peer_hold(peer);
@@ -442,7 +577,7 @@ bool sl_entry_next(
 			SL_CONTAINER_OF((struct sl_link *)link, struct sl_workload, link);
 		uint32_t clients = 0;
 
-		if (!workload->entry || workload->id < list->workload)
+		if (!workload->is_claimed || workload->id < list->workload)
 			continue;
 		list->workload = workload->id + 1;
 		sl_list_foreach (at, &workload->clients)

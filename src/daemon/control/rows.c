@@ -25,7 +25,7 @@ static enum sl_state state_of(
 		return SL_STATE_WAITING;
 	if (!sl_list_is_empty(&workload->clients))
 		return SL_STATE_BOUND;
-	return workload->root || workload->entry ? SL_STATE_RESERVED : SL_STATE_GONE;
+	return workload->root || workload->is_claimed ? SL_STATE_RESERVED : SL_STATE_GONE;
 }
 
 static uint32_t use_flags(const struct sl_node_workload_view *view,

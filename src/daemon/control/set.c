@@ -354,7 +354,7 @@ void sl_set_stop(struct sl_peer *peer, const struct sl_msg_stop *stop)
 	if (peer->doomed)
 		return;
 	sl_wire_init(&msg, SL_MSG_STOP_REPLY);
-	if (workload && workload->entry) {
+	if (workload && workload->is_claimed) {
 		sl_error_set(&text,
 			"%s runs in a container (%.120s); stop it where that was started",
 			workload->name, workload->command);

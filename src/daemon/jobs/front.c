@@ -832,7 +832,7 @@ void sl_jobs_workload_changed(struct sl_daemon *daemon, struct sl_workload *work
 	struct sl_job *job;
 
 	if (!jobs || workload->over || !workload->gpu_count || workload->has_shim ||
-		workload->entry)
+		workload->is_claimed)
 		return;
 	if (!workload->task && !workload->request_bytes)
 		return;
@@ -853,7 +853,7 @@ void sl_jobs_front_recover(struct sl_jobs *jobs)
 		struct sl_job *job;
 
 		if (workload->over || workload->task || !workload->gpu_count ||
-			!workload->request_bytes || workload->entry)
+			!workload->request_bytes || workload->is_claimed)
 			continue;
 		job = adopt(jobs, workload);
 		if (job)

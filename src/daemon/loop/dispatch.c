@@ -13,6 +13,7 @@
 #include "daemon/jobs/resources.h"
 #include "daemon/projects/registry.h"
 #include "daemon/state/process.h"
+#include "daemon/workloads/container.h"
 #include "daemon/workloads/meters.h"
 #include "daemon/workloads/workload.h"
 
@@ -85,6 +86,8 @@ void sl_dispatch_process_died(struct sl_process *process)
 		struct sl_workload *workload =
 			SL_LIST_ENTRY(link, struct sl_workload, root_link);
 
+		if (sl_container_follow(workload))
+			continue;
 		sl_jobs_supervisor_gone(process->daemon, workload);
 		sl_workload_root_died(workload);
 	}
@@ -94,6 +97,6 @@ void sl_dispatch_process_died(struct sl_process *process)
 void sl_dispatch_workload_over(struct sl_daemon *daemon, struct sl_workload *workload)
 {
 	sl_jobs_workload_over(daemon, workload->id);
-	sl_entry_close(workload);
+	sl_entry_over(workload);
 	sl_meters_forget(workload);
 }

@@ -20,6 +20,7 @@
 #include "daemon/gpu/inventory.h"
 #include "daemon/jobs/jobs.h"
 #include "daemon/state/drive.h"
+#include "daemon/workloads/container.h"
 #include "daemon/workloads/park.h"
 #include "daemon/workloads/process.h"
 #include "daemon/workloads/refusal.h"
@@ -278,8 +279,7 @@ static void load_workload(struct sl_daemon *daemon, const struct sl_journal *jou
 	workload->leaving = in->leaving;
 	workload->former_limit_bytes = in->former_limit_bytes;
 	workload->born = in->born;
-	if (sl_entry_is_key(in->entry) &&
-		sl_entry_recover(daemon, workload, in->entry) < 0)
+	if (in->entry[0] && sl_entry_recover(daemon, workload, in->entry) < 0)
 		sl_warning("workload %" PRIu64
 			   " (%s) keeps no socket of its own: no memory",
 			in->id, in->name);
@@ -299,6 +299,8 @@ static void load_workload(struct sl_daemon *daemon, const struct sl_journal *jou
 	if (in->root_start && sl_process_get(daemon, in->root_pid, &pidfd, in->root_start,
 				      &root) == SL_PROCESS_OK)
 		sl_workload_set_root(workload, root);
+	else
+		(void)sl_container_follow(workload);
 }
 
 static void load_client(struct sl_daemon *daemon, const struct sl_journal *journal,

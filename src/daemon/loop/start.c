@@ -553,6 +553,8 @@ static void drop_objects(struct sl_daemon *daemon)
 		while (!sl_list_is_empty(&workload->clients))
 			drop_client(daemon, SL_LIST_ENTRY(workload->clients.next,
 						    struct sl_client, link));
+		/* Containers live on: their folders stay for the next daemon. */
+		sl_entry_close(workload);
 		sl_workload_discard(daemon, workload);
 	}
 	sl_client_bury(daemon);

@@ -34,6 +34,7 @@ struct sl_workload {
 	struct sl_process *root; /* NULL once dead */
 	struct sl_link root_link;
 	struct sl_entry *entry; /* entry.c; NULL: no socket of its own, or closed */
+	bool is_claimed;        /* lives until ENTRY_END, with or without processes */
 	/* Its processes connect through that socket; their user numbers mean nothing. */
 	bool is_contained;
 	char name[64], project[64], command[128];

@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "daemon/report/events.h"
 #include "daemon/state/drive.h"
+#include "daemon/workloads/container.h"
 #include "daemon/workloads/workload.h"
 
 struct sl_stranger *sl_strangers_find(struct sl_daemon *daemon, uint64_t id)
@@ -99,15 +100,19 @@ static void warn(struct sl_daemon *daemon, struct sl_stranger *stranger, uint32_
 		.gpu = gpu,
 		.bytes = stranger->seen_bytes[gpu]};
 	struct sl_workload *workload = NULL;
+	int r;
 
 	if (stranger->seen_bytes[gpu] < 2 * stranger->warned_bytes[gpu] ||
 		daemon->config.unmanaged == SL_UNMANAGED_IGNORE)
 		return;
 	stranger->warned_bytes[gpu] = stranger->seen_bytes[gpu];
+	r = sl_workload_find(
+		daemon, no_token, stranger->pid, user_of(stranger->pid), &workload);
+	if (r == SL_WORKLOAD_NONE)
+		workload = sl_container_workload(daemon, stranger->pid);
 	if (!stranger->start_ticks)
 		because.reason = SL_REASON_UNMANAGED_GONE;
-	else if (sl_workload_find(daemon, no_token, stranger->pid, user_of(stranger->pid),
-			 &workload) != SL_WORKLOAD_NONE)
+	else if (r != SL_WORKLOAD_NONE || workload)
 		because.reason = SL_REASON_UNMANAGED_OURS;
 	because.workload = workload ? workload->id : 0;
 	sl_events_add_of(daemon, &because, stranger->pid);

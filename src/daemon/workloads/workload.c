@@ -188,7 +188,7 @@ void sl_workload_check_end(struct sl_daemon *daemon, struct sl_workload *workloa
 {
 	struct sl_event event = {.type = SL_EVENT_WORKLOAD_REMOVE};
 
-	if (workload->over || workload->root || workload->entry ||
+	if (workload->over || workload->root || workload->is_claimed ||
 		!sl_list_is_empty(&workload->clients))
 		return;
 	if (sl_peer_may_log(daemon, SL_LOG_INFO))

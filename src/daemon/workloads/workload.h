@@ -1,8 +1,9 @@
 /*
  * workload - registered by `sluice run`, and the processes that belong to it
  *
- * A workload lives until its root process and all its clients are dead, and its own socket, if it
- * has one (entry.h), is closed. A process belongs to it by that socket, by its token, or by having
+ * A workload lives until its root process and all its clients are dead; one that is claimed
+ * (entry.h) until its end is told, besides. The container of a `sluice run` goes on as its root
+ * (container.h). A process belongs to it by that socket, by its token, or by having
  * its root or one of its clients as an ancestor.
  */
 #ifndef SL_DAEMON_WORKLOADS_WORKLOAD_H

@@ -6,9 +6,12 @@
 #include "runtime/process/mode.h"
 
 #include "base/log.h"
+#include "base/paths.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MODE_UNKNOWN = 0, MODE_BYPASS, MODE_ACTIVE };
 
@@ -20,6 +23,18 @@ struct sl_options sl_options = {
 #undef SL_OPTION
 };
 
+/* In a container that was given the library and a socket: its programs are limited whatever
+ * environment they start with. Keeps errno. */
+static bool is_contained(void)
+{
+	int error = errno;
+	bool is = access(SL_PATHS_CONTAINER_LIBRARY, F_OK) == 0 &&
+		  access(SL_PATHS_SYSTEM_SOCKET, F_OK) == 0;
+
+	errno = error;
+	return is;
+}
+
 static SL_COLD int find_mode(void)
 {
 	const char *bypass = getenv("SLUICE_BYPASS");
@@ -29,7 +44,7 @@ static SL_COLD int find_mode(void)
 
 	if (bypass && strcmp(bypass, "1") == 0)
 		mode = MODE_BYPASS;
-	if (!(socket && *socket) && !(workload && *workload))
+	if (!(socket && *socket) && !(workload && *workload) && !is_contained())
 		mode = MODE_BYPASS;
 	__atomic_store_n(&mode_now, mode, __ATOMIC_RELAXED);
 	return mode;

@@ -77,12 +77,14 @@ expect 'CMD not found, by path' 127 'not found' "$sluice" run -- /no/such/progra
 expect 'CMD not executable' 126 'cannot be executed' "$sluice" run -- /etc/passwd
 expect 'CMD is a folder' 126 'cannot be executed' "$sluice" run -- /tmp
 mkdir "$work/bin"
-for front in docker podman nerdctl sudo doas su ssh srun kubectl; do
+for front in docker podman nerdctl apptainer sudo doas su ssh srun kubectl; do
 	printf '#!/bin/sh\nexit 0\n' >"$work/bin/$front"
 	chmod +x "$work/bin/$front"
-	expect "in front of $front" 64 "^sluice run: $front .*sluice run \[options\] -- CMD" \
-		"$sluice" run --request 0.5 -- "$work/bin/$front" run image
+	expect "in front of $front" 64 "^sluice run: $front .*sluice run \[options\] -- " \
+		"$sluice" run --request 0.5 -- "$work/bin/$front" exec run
 done
+expect 'in front of what starts a container, behind env' 64 '^sluice run: podman .* -- podman run IMAGE CMD' \
+	"$sluice" run -- env A=b "$work/bin/podman" run image
 expect 'behind env and nice' 64 '^sluice run: sudo drops LD_PRELOAD' \
 	"$sluice" run -- env A=b nice -n 5 "$work/bin/sudo" true
 cat >"$work/hello.c" <<'C'

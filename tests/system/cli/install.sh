@@ -27,9 +27,9 @@ expect 'a workload on installed software GPUs' 0 "^LD_PRELOAD=${preload:-$prefix
 		status=$?
 		kill $daemon
 		exit $status' "$work/daemon.log"
-printf '#!/bin/sh\n' >"$work/docker"
-chmod +x "$work/docker"
-expect 'the remedy for containers can be typed' 64 " IMAGE $prefix/bin/sluice run" "$sluice" run -- "$work/docker"
+printf '#!/bin/sh\n' >"$work/apptainer"
+chmod +x "$work/apptainer"
+expect 'the remedy for containers can be typed' 64 " IMAGE $prefix/bin/sluice run" "$sluice" run -- "$work/apptainer"
 for verb in $("$sluice" help --names); do
 	[ "$verb" = help ] && continue
 	rows=$((rows + 1))

@@ -87,6 +87,7 @@ static int set_up(void **state)
 	put_elf("bits32", ELFCLASS32, EM_386, "/lib/ld-linux.so.2", 0755);
 	put_elf("foreign", ELFCLASS64, EM_S390, "/lib/ld64.so.1", 0755);
 	put_elf("docker", ELFCLASS64, native, "/lib64/ld-linux-x86-64.so.2", 0755);
+	put_elf("apptainer", ELFCLASS64, native, "/lib64/ld-linux-x86-64.so.2", 0755);
 	put_elf("closed", ELFCLASS64, native, "/lib64/ld-linux-x86-64.so.2", 0644);
 	put("cut", ELFMAG, SELFMAG, 0755);
 	put_text("script", "#!/bin/sh\nexit 0\n");
@@ -118,7 +119,8 @@ static const struct {
 	{"musl", SL_PROGRAM_UNFIT, "musl"},
 	{"bits32", SL_PROGRAM_UNFIT, "32-bit"},
 	{"foreign", SL_PROGRAM_UNFIT, "foreign"},
-	{"docker", SL_PROGRAM_UNFIT, "PREFIX: the folder"},
+	{"docker", SL_PROGRAM_UNFIT, "docker run IMAGE CMD"},
+	{"apptainer", SL_PROGRAM_UNFIT, "PREFIX: the folder"},
 	{"closed", SL_PROGRAM_NOT_EXECUTABLE, "Permission denied"},
 	{"cut", SL_PROGRAM_NOT_EXECUTABLE, "cut short"},
 	{"script", SL_PROGRAM_OK, ""},

@@ -312,6 +312,98 @@ static void two_of_one_name(void **state)
 	assert_int_equal(rig_uses(rig, NULL, 0), 0);
 }
 
+static struct sl_msg_entry_reply open_entry(
+	const struct rig_peer *peer, uint64_t workload)
+{
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_ENTRY_OPEN);
+	msg.entry_open.workload = workload;
+	rig_send(peer, &msg);
+	rig_expect(peer, SL_MSG_ENTRY_REPLY, &msg);
+	return msg.entry_reply;
+}
+
+/* `sluice run -- podman run`: it ends with its processes, and nothing of it is left. */
+static void a_run_may_have_one(void **state)
+{
+	struct rig *rig = *state;
+	struct rig_peer run = rig_run(rig, 6 * RIG_GIB, 12 * RIG_GIB),
+			peer = control(rig);
+	struct sl_msg_entry_reply entry = open_entry(&peer, run.workload);
+	char above[160];
+	union sl_msg msg;
+	struct stat st;
+
+	assert_int_equal(entry.ok, 0);
+	entry = open_entry(&run, run.workload);
+	if (!entry.ok)
+		fail_msg("refused: %s", entry.text);
+	assert_int_equal(open_entry(&run, run.workload).ok, 0);
+	assert_int_equal(open_entry(&run, 99).ok, 0);
+	/* sluice-kube would end what it does not know. */
+	sl_wire_init(&msg, SL_MSG_LIST);
+	msg.list.what = SL_LIST_ENTRIES;
+	rig_send(&peer, &msg);
+	rig_expect(&peer, SL_MSG_LIST_END, &msg);
+	rig_peer_end(&peer);
+	(void)snprintf(above, sizeof(above), "%s/..", entry.folder);
+	assert_int_equal(stat(above, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0700);
+	peer = join(rig, &entry);
+	assert_int_equal(rig_uses(rig, NULL, 0), 1);
+	rig_peer_end(&run);
+	assert_int_equal(rig_uses(rig, NULL, 0), 1);
+	assert_int_equal(access(entry.folder, F_OK), 0);
+	rig_peer_end(&peer);
+	rig_until(rig_uses(rig, NULL, 0) == 0);
+	assert_int_equal(access(entry.folder, F_OK), -1);
+}
+
+/* Another user passes through the folders of their own runs, and sees no others. */
+static void enter_as_user(void)
+{
+	assert_int_equal(setresuid(USER, USER, USER), 0);
+	assert_int_equal(chdir(folder), 0);
+}
+
+static void a_user_reaches_the_own_ones(void **state)
+{
+	struct rig *rig = *state;
+	struct sl_msg_entry_reply entry;
+	struct rig_peer run, peer;
+	char above[160];
+	union sl_msg msg;
+	struct rig in;
+
+	if (geteuid() != 0)
+		return;
+	run = rig_peer_as(rig, USER, USER);
+	rig_hello(&run, SL_ROLE_CONTROL, 0);
+	rig_expect(&run, SL_MSG_WELCOME, &msg);
+	rig_send_run(&run, RIG_GIB, RIG_GIB, 1, "own", NULL);
+	rig_expect(&run, SL_MSG_RUN_REPLY, &msg);
+	entry = open_entry(&run, msg.run_reply.workload);
+	if (!entry.ok)
+		fail_msg("refused: %s", entry.text);
+	sl_wire_str(folder, sizeof(folder), entry.folder);
+	in = *rig;
+	sl_wire_str(in.socket, sizeof(in.socket), "sluiced.sock");
+	peer = rig_peer_after(&in, enter_as_user);
+	rig_hello(&peer, SL_ROLE_CLIENT, 0);
+	rig_expect(&peer, SL_MSG_WELCOME, &msg);
+	rig_peer_end(&peer);
+	/* For others it is shut as before: mask and group rights say so. */
+	(void)snprintf(above, sizeof(above),
+		"getfacl -cpn %s/.. | tr '\\n' ' ' | "
+		"grep -q '^user::rwx user:4711:--x group::--- mask::--x other::--- '",
+		entry.folder);
+	if (system("command -v getfacl >/dev/null") == 0)
+		assert_int_equal(system(above), 0);
+	rig_peer_end(&run);
+	rig_until(rig_uses(rig, NULL, 0) == 0);
+}
+
 /* A container keeps the folder that it has mounted; the socket in it is another daemon's. */
 static void a_daemon_that_follows_has_it(void **state)
 {
@@ -367,6 +459,9 @@ int main(void)
 		cmocka_unit_test(the_same_key_elsewhere),
 		cmocka_unit_test(one_container_leaves_room),
 		cmocka_unit_test_setup_teardown(two_of_one_name, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_run_may_have_one, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_user_reaches_the_own_ones, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			a_daemon_that_follows_has_it, setup, teardown),
 	};

@@ -1,0 +1,24 @@
+/*
+ * container - `sluice run -- podman run ...`: what the container of a workload is given
+ *
+ * Plain options (--mount, --env) that podman, docker and nerdctl have in all their versions: the
+ * workload's own socket, the library, the file by which the container's loader finds it, and the
+ * GPUs. The image needs nothing. No state, no locks.
+ */
+#ifndef SL_CLI_RUN_CONTAINER_H
+#define SL_CLI_RUN_CONTAINER_H
+
+#include "base/error.h"
+#include "wire/wire.h"
+
+/* If words are a container program and its `run`: how many words that is. Else 0. */
+size_t sl_run_container(char *const *words);
+
+/* Fills *out with words and the options of the workload behind the first `at` of them; NULL at
+ * its end. entry and run: what the daemon said. library: its path. The strings live on until the
+ * caller execs or exits. False: err has the reason. */
+SL_MUST_CHECK bool sl_run_container_words(char *const *words, size_t at,
+	const struct sl_msg_entry_reply *entry, const struct sl_msg_run_reply *run,
+	const char *library, char ***out, struct sl_error *err);
+
+#endif
