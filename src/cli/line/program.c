@@ -25,6 +25,7 @@
 #define SCRIPT_DEPTH_MAX    5
 #define SCRIPT_LINE_MAX     256
 #define PROGRAM_HEADERS_MAX 256
+#define PRELOAD             "LD_PRELOAD"
 
 static const struct front {
 	const char *program, *why, *remedy;
@@ -395,6 +396,31 @@ static const char *split_text(char *const *words, char *const **rest)
 	return NULL;
 }
 
+/* `env -i`, `env -`, `env -u LD_PRELOAD`; not if the variable is set again. */
+static bool drops_preload(char *const *words)
+{
+	static const char *const named[] = {
+		"-", "--ignore-environment", "--unset=" PRELOAD, "-u" PRELOAD};
+	static const char valued[] = "uCS unset chdir split-string";
+	bool drops = false;
+
+	if (strcmp(last_part(words[0]), "env") != 0)
+		return false;
+	for (words++; *words && **words == '-' && strcmp(*words, "--"); words++) {
+		const char *word = *words;
+
+		for (size_t i = 0; i < SL_ARRAY_LEN(named); i++)
+			drops |= strcmp(word, named[i]) == 0;
+		if (word[1] != '-')
+			drops |= strcspn(word, "i") < strcspn(word, "uCS");
+		if (takes_next(valued, word) && words[1])
+			drops |= strchr(word, 'u') && !strcmp(*++words, PRELOAD);
+	}
+	for (; *words && (!strcmp(*words, "--") || strchr(*words, '=')); words++)
+		drops &= strncmp(*words, PRELOAD "=", sizeof(PRELOAD)) != 0;
+	return drops && *words;
+}
+
 static int inspect_behind(char *const *words, int depth, struct sl_error *err);
 
 /* env splits at blanks, and has quotes, escapes and variables; a text with any of these cannot be
@@ -425,6 +451,14 @@ static int inspect_behind(char *const *words, int depth, struct sl_error *err)
 		const char *text = split_text(words, &rest);
 		char inner[SL_PATH_MAX];
 
+		if (drops_preload(words)) {
+			sl_error_set(err,
+				"env drops " PRELOAD
+				" from CMD's environment, so it would run without "
+				"Sluice; put it the other way round: env -i sluice run "
+				"[options] -- CMD");
+			return SL_PROGRAM_UNFIT;
+		}
 		if (text)
 			return depth < SCRIPT_DEPTH_MAX
 				       ? inspect_split(text, rest, depth, err)
