@@ -22,7 +22,7 @@ END=:
 # The mounts end with the namespace; $T contains mount points until then.
 clean_up() {
 	$END
-	umount -R "$T"/*/merged 2>/dev/null
+	umount -R -l "$T"/*/merged 2>/dev/null
 	rm -rf --one-file-system "$T"
 }
 trap clean_up EXIT
