@@ -23,10 +23,18 @@ function total(answer) {
 	return "The proposals take " + count(after, "GPU") + " instead of " + before + ": some need more than they are guaranteed.";
 }
 
+/* Of the time in which others competed for its GPU. */
+function whyCompute(compute) {
+	if (!compute || compute.advice === null)
+		return "";
+	return "; of the GPU’s time it had " + percent(compute.used) + " beside others, and its compute request is " + percent(compute.request) + ": " +
+		percent(compute.advice) + " would suit it";
+}
+
 function why(row) {
 	const needs = "it needed " + bytes(row.p99_bytes) + " or less for 99 % of the time, and " + bytes(row.peak_bytes) + " at most";
 
-	return row.verdict === "change" ? needs : row.verdict === "keep" ? row.text + ": " + needs : row.text;
+	return (row.verdict === "change" ? needs : row.verdict === "keep" ? row.text + ": " + needs : row.text) + whyCompute(row.compute);
 }
 
 function newRow() {

@@ -18,6 +18,15 @@ function quotaWords(value, format) {
 	return value === null || value === undefined ? "no bound" : format(value);
 }
 
+/* "0.5", "0.5 to 1", "up to 1" GPUs of time; "no bound". */
+function computeWords(compute) {
+	const {quota, limit} = compute || {quota: null, limit: null};
+
+	if (limit === null || limit === quota)
+		return quotaWords(quota, gpuCount);
+	return (quota === null ? "up " : gpuCount(quota) + " ") + "to " + gpuCount(limit);
+}
+
 /* Why the reader may not do that; "": may. */
 function onlyAdmin(does) {
 	const me = store.state.me;
@@ -59,7 +68,7 @@ function ordered(projects) {
 function newProject(edit, tell) {
 	return () => {
 		const cell = (of) => h("td", {class: "num", "data-of": of});
-		const row = h("tr", null, h("th", {scope: "row", class: "whole"}), cell("quota"), cell("used"), cell("over quota"), cell("weight"), cell("limit"), cell("workloads"),
+		const row = h("tr", null, h("th", {scope: "row", class: "whole"}), cell("quota"), cell("used"), cell("over quota"), cell("weight"), cell("limit"), cell("compute"), cell("workloads"),
 			h("td", {class: "whole"}, h("span", {class: "meter", "aria-hidden": "true"}, h("i"))),
 			h("td", {class: "whole actions"}, h("button", {type: "button", class: "quiet", onclick: () => edit(row.sluiceProject)}, "Change"),
 				h("button", {type: "button", class: "quiet danger", onclick: () => deleteProject(row.sluiceProject.project, tell)}, "Delete")));
@@ -92,11 +101,12 @@ function putProject(row, {project, depth, used, workloads}) {
 	text(cells[3], gpuCount(over));
 	text(cells[4], gpu.over_quota_weight);
 	text(cells[5], quotaWords(gpu.limit, gpuCount));
-	text(cells[6], workloads);
-	style(cells[7].querySelector("i"), "--part", Math.min(1, used / whole).toFixed(4));
-	attr(cells[7].firstChild, "data-tone", over > 0 ? "over" : null);
+	text(cells[6], computeWords(project.compute));
+	text(cells[7], workloads);
+	style(cells[8].querySelector("i"), "--part", Math.min(1, used / whole).toFixed(4));
+	attr(cells[8].firstChild, "data-tone", over > 0 ? "over" : null);
 	const words = onlyAdmin("create, change and delete projects");
-	const [change, drop] = cells[8].children;
+	const [change, drop] = cells[9].children;
 
 	row.sluiceProject = project;
 	attr(change, "aria-label", "Change project " + project.project);
@@ -106,7 +116,8 @@ function putProject(row, {project, depth, used, workloads}) {
 		attr(button, "disabled", Boolean(words));
 		attr(button, "title", words || null);
 	}
-	attr(row, "title", project.memory && project.memory.quota !== null ? "memory: quota " + bytes(project.memory.quota) : null);
+	attr(row, "title", [["memory", bytes], ["compute", gpuCount]].filter(([key]) => project[key] && project[key].quota !== null)
+		.map(([key, format]) => key + ": quota " + format(project[key].quota)).join(", ") || null);
 }
 
 /* --- jobs --------------------------------------------------------------------------------------------------------- */
@@ -380,12 +391,13 @@ export default function queue() {
 	/* Empty fields mean no bound; properties without a field stay unchanged. */
 	async function putOne(event) {
 		event.preventDefault();
-		const {project, parent, quota, limit, weight} = Object.fromEntries(new FormData(parts.project));
+		const {project, parent, quota, limit, computeQuota, computeLimit, weight} = Object.fromEntries(new FormData(parts.project));
 		const number = (words) => (words.trim() ? Number(words) : null);
 
 		try {
 			const {added} = await api.post("/api/projects", {project, parent: parent || null,
-				gpu: {quota: number(quota), limit: number(limit), over_quota_weight: number(weight) ?? 1}});
+				gpu: {quota: number(quota), limit: number(limit), over_quota_weight: number(weight) ?? 1},
+				compute: {quota: number(computeQuota), limit: number(computeLimit)}});
 
 			parts.projectTell("", "project " + project + (added ? " is created" : " is changed"));
 			parts.project.reset();
@@ -402,6 +414,8 @@ export default function queue() {
 		fields.parent.value = project.parent || "";
 		fields.quota.value = words(project.gpu.quota);
 		fields.limit.value = words(project.gpu.limit);
+		fields.computeQuota.value = words(project.compute.quota);
+		fields.computeLimit.value = words(project.compute.limit);
 		fields.weight.value = project.gpu.over_quota_weight;
 		parts.projectMore.open = true;
 		fields.quota.focus();
@@ -451,13 +465,14 @@ export default function queue() {
 			h("div", {class: "fields"}, field("Project", "project", {required: true, pattern: NAME, maxlength: "63", list: "project-names"}),
 				parts.projectNames = h("datalist", {id: "project-names"}), h("label", null, "Parent", h("select", {name: "parent"})),
 				field("Quota, in GPUs", "quota", {...inGpus, value: "0"}), field("Limit, in GPUs", "limit", inGpus),
+				field("Compute quota, in GPUs", "computeQuota", inGpus, "The sum of its workloads’ compute requests that is guaranteed."), field("Compute limit, in GPUs", "computeLimit", inGpus),
 				field("Over-quota weight", "weight", {type: "number", min: "0", max: "1000000", step: "1", value: "1"}, "Its weight for GPUs beyond quotas, relative to its siblings.")),
 			h("div", {class: "buttons"}, h("button", {type: "submit"}, "Save"), h("button", {type: "reset", class: "quiet"}, "Clear"))));
 		at.append(
 			h("div", null, h("h1", null, "Queue"), parts.sum),
 			h("section", {class: "card", "aria-labelledby": "p"}, h("h2", {id: "p"}, "Projects"),
 				h("div", {class: "scroll"}, h("table", {class: "rows"}, h("caption", null, "In GPUs. What is over a project’s quota can be reclaimed by projects under theirs."),
-					heads([["Project"], ["Quota", 1], ["Used", 1], ["Over quota", 1], ["Weight", 1], ["Limit", 1], ["Workloads", 1], [h("span", {class: "sr"}, "Used, of the limit or quota")],
+					heads([["Project"], ["Quota", 1], ["Used", 1], ["Over quota", 1], ["Weight", 1], ["Limit", 1], ["Compute", 1], ["Workloads", 1], [h("span", {class: "sr"}, "Used, of the limit or quota")],
 						[h("span", {class: "sr"}, "Actions")]]), parts.projects)),
 				outcome("project"), parts.projectMore = h("details", null, h("summary", null, "Create or change one"), parts.projectHint = h("p", {class: "hint"}), parts.project)),
 			h("section", {class: "card", "aria-labelledby": "j"}, h("h2", {id: "j"}, "Jobs"),

@@ -202,7 +202,7 @@ export default function view() {
 		const body = {};
 
 		event.preventDefault();
-		for (const key of ["request", "limit"]) {
+		for (const key of ["request", "limit", "compute_request", "compute_limit"]) {
 			const value = amount(form.elements[key].value);
 
 			if (value !== null)
@@ -212,7 +212,7 @@ export default function view() {
 			body.priority = Number(form.elements.priority.value);
 		if (!Object.keys(body).length) {
 			text(parts.done, "");
-			text(parts.wrong, "Say what to change: a request, a limit or a priority.");
+			text(parts.wrong, "Say what to change: a request, a limit, a share of time or a priority.");
 			return;
 		}
 		if (await change("set", body, "Changed"))
@@ -274,8 +274,9 @@ export default function view() {
 		parts.form = h("form", {onsubmit: set},
 			h("fieldset", null, h("legend", {class: "sr"}, "Change"),
 				h("div", {class: "fields"}, field("request", "Request"), field("limit", "Limit"),
+					field("compute_request", "Compute request"), field("compute_limit", "Compute limit"),
 					field("priority", "Priority", {type: "number", step: "1", min: "-1000", max: "1000"})),
-				h("p", {class: "hint"}, "A fraction of what is shareable (0.25), or bytes (4GiB). An empty field stays as it is."),
+				h("p", {class: "hint"}, "Request and limit: a fraction of what is shareable (0.25), or bytes (4GiB). Compute: a share of each GPU’s time (0.25), 0 for none. An empty field stays as it is."),
 				h("div", {class: "buttons"}, h("button", {type: "submit", class: "primary"}, "Change"))));
 		parts.park = h("button", {type: "button", onclick: park}, "Park");
 		parts.resume = h("button", {type: "button", onclick: () => change("resume", {}, "It is being resumed")}, "Resume");

@@ -118,7 +118,7 @@ function eventsReply(query, workloads, now) {
 
 const project = (name, parent, quota, limit, used, workloads) => ({
 	project: name, parent, priority: 0, swap: true, users: [], groups: [], pools: [], preempt_min_runtime_ms: 0, reclaim_min_runtime_ms: 0, workloads,
-	gpu: {quota, limit, over_quota_weight: 1}, memory: {quota: null, limit: null, over_quota_weight: 1}, used_gpus: used,
+	gpu: {quota, limit, over_quota_weight: 1}, memory: {quota: null, limit: null, over_quota_weight: 1}, compute: {quota: 0.5, limit: 1, over_quota_weight: 1}, used_gpus: used,
 });
 
 const job = (number, name, state, why, more) => ({

@@ -128,10 +128,12 @@ async function workload() {
 
 	await page.fill("[name=request]", "0.25");
 	await page.fill("[name=limit]", "60 GiB");
+	await page.fill("[name=compute_request]", "0.3");
+	await page.fill("[name=compute_limit]", "0");
 	await page.fill("[name=priority]", "-3");
 	await page.click("section[aria-labelledby=change] button[type=submit]");
 	await page.waitForFunction(() => document.querySelector(".done").textContent === "Changed");
-	same("it sends what was typed", mock.calls.pop(), {method: "POST", path: "/api/workloads/1/set", body: {request: 0.25, limit: "60GiB", priority: -3}});
+	same("it sends what was typed", mock.calls.pop(), {method: "POST", path: "/api/workloads/1/set", body: {request: 0.25, limit: "60GiB", compute_request: 0.3, compute_limit: 0, priority: -3}});
 	web.refusal(409, /\/api\/workloads\/1\/set$/);
 	await page.fill("[name=request]", "refuse-me");
 	await page.keyboard.press("Enter");
@@ -256,15 +258,16 @@ async function queue() {
 	same("a project as it is, to be changed", await Promise.all(["project", "parent", "quota", "limit", "weight"].map((name) => project(name).inputValue())), ["vision", "research", "0.5", "1", "1"]);
 	await project("quota").fill("0.75");
 	await project("limit").fill("");
+	await project("computeQuota").fill("0.25");
 	await page.keyboard.press("Enter");
 	await until(3, () => mock.calls.length);
-	same("and changed", mock.calls.pop(), {method: "POST", path: "/api/projects", body: {project: "vision", parent: "research", gpu: {quota: 0.75, limit: null, over_quota_weight: 1}}});
+	same("and changed", mock.calls.pop(), {method: "POST", path: "/api/projects", body: {project: "vision", parent: "research", gpu: {quota: 0.75, limit: null, over_quota_weight: 1}, compute: {quota: 0.25, limit: 1}}});
 	await until(3, async () => (await project("project").inputValue()) === "");
 	await project("project").fill("lab");
 	await project("weight").fill("3");
 	await page.keyboard.press("Enter");
 	await until(3, () => mock.calls.length);
-	same("a new one stands at the top", mock.calls.pop().body, {project: "lab", parent: null, gpu: {quota: 0, limit: null, over_quota_weight: 3}});
+	same("a new one stands at the top", mock.calls.pop().body, {project: "lab", parent: null, gpu: {quota: 0, limit: null, over_quota_weight: 3}, compute: {quota: null, limit: null}});
 	check("that holds what has no other cannot be deleted", !(await page.isVisible("[aria-label='Delete project default']")));
 	await page.getByRole("button", {name: "Delete project chat"}).click();
 	await page.getByRole("button", {name: "Delete", exact: true}).click();

@@ -14,7 +14,8 @@ slice() { # slice NODE GPUS GIB [TAINT]: of GPUs of that memory
 		devices="$devices${devices:+,}{\"name\":\"gpu-$g\",\"allowMultipleAllocations\":true,\"attributes\":{\"swap\":{\"bool\":true}},
 		\"capacity\":{\"memory\":{\"value\":\"$3Gi\",\"requestPolicy\":{\"default\":\"$3Gi\",\"validRange\":{\"min\":\"1Mi\",\"step\":\"1Mi\",\"max\":\"$3Gi\"}}},
 		\"memoryLimit\":{\"value\":\"1024Ti\",\"requestPolicy\":{\"default\":\"0\",\"validRange\":{\"min\":\"0\",\"step\":\"1Mi\",\"max\":\"$3Gi\"}}},
-		\"compute\":{\"value\":\"100\",\"requestPolicy\":{\"default\":\"0\",\"validRange\":{\"min\":\"0\",\"step\":\"1\",\"max\":\"100\"}}}}}"
+		\"compute\":{\"value\":\"100\",\"requestPolicy\":{\"default\":\"0\",\"validRange\":{\"min\":\"0\",\"step\":\"1\",\"max\":\"100\"}}},
+		\"computeLimit\":{\"value\":\"1M\",\"requestPolicy\":{\"default\":\"0\",\"validRange\":{\"min\":\"0\",\"step\":\"1\",\"max\":\"100\"}}}}}"
 	done
 	printf '{"apiVersion":"resource.k8s.io/v1","kind":"ResourceSlice","metadata":{"name":"%s-gpu.sluice.dev"},"spec":{"driver":"gpu.sluice.dev","nodeName":"%s",
 	"pool":{"name":"%s","generation":1,"resourceSliceCount":1},"devices":[%s]}}' "$1" "$1" "$1" "$devices"

@@ -75,9 +75,10 @@ static int64_t requested(
 		const struct sl_msg_gpu_row *gpu = &use->gpus.all[i].gpu_row;
 
 		if (gpu->gpu == row->gpu && gpu->shareable_bytes)
-			return (int64_t)((double)row->request_bytes * 1000 /
-						 (double)gpu->shareable_bytes +
-					 0.5);
+			return (int64_t)sl_max_u64(row->compute_request_pm,
+				(uint64_t)((double)row->request_bytes * 1000 /
+						   (double)gpu->shareable_bytes +
+					   0.5));
 	}
 	return 0;
 }

@@ -2,7 +2,8 @@
  * project_use - the GPUs that projects use now, against their quotas
  *
  * Computed from lists of the daemon that are read a moment apart. A project uses the requests of
- * its own workloads and of those in projects below it, in thousandths of a GPU. The request of a
+ * its own workloads and of those in projects below it, in thousandths of a GPU: the larger of the
+ * shares of memory and of time. The request of a
  * parked workload does not count. The struct owns its memory.
  */
 #ifndef SL_CLI_CONN_PROJECT_USE_H

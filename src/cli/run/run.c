@@ -82,11 +82,12 @@ static int fill_request(const struct sl_launch *s, char *const *words, union sl_
  * add. */
 static const char *hint(const struct sl_launch *s, uint32_t reason)
 {
-	bool taken = reason == SL_REASON_REQUESTS_TAKEN;
+	bool taken =
+		reason == SL_REASON_REQUESTS_TAKEN || reason == SL_REASON_COMPUTE_TAKEN;
 
 	if (!taken && reason != SL_REASON_REQUEST_TOO_LARGE)
 		return NULL;
-	if (!s->request.kind && s->limit.kind)
+	if (reason != SL_REASON_COMPUTE_TAKEN && !s->request.kind && s->limit.kind)
 		return taken ? "--limit alone is also the request; add --request 0, or "
 			       "lower it; --wait waits until it fits, and sluice submit "
 			       "queues it"

@@ -30,7 +30,7 @@ const struct sl_option sl_verb_advise_options[] = {
 	SL_OPT_END,
 };
 
-enum { NAME, RUNS, RAN, WORKED, MEAN, MOST, HAD, ADVICE, COLUMNS };
+enum { NAME, RUNS, RAN, WORKED, MEAN, MOST, HAD, COMPUTE, ADVICE, COLUMNS };
 static const struct sl_column columns[COLUMNS] = {
 	[NAME] = {"NAME", false, 10, 0},
 	[RUNS] = {"RUNS", true, 0, 1},
@@ -39,6 +39,7 @@ static const struct sl_column columns[COLUMNS] = {
 	[MEAN] = {"MEAN", true, 0, 4},
 	[MOST] = {"MOST", true, 0, 0},
 	[HAD] = {"REQUEST..LIMIT", false, 0, 5},
+	[COMPUTE] = {"COMPUTE", true, 0, 6, .hides = true},
 	[ADVICE] = {"ADVICE", false, 24, 0},
 };
 
@@ -54,16 +55,36 @@ static void set_advice(struct sl_table *table, const json_t *row)
 	const json_t *advice = json_object_get(row, "advice");
 	const char *verdict = json_string_value(json_object_get(row, "verdict"));
 	const char *text = json_string_value(json_object_get(row, "text"));
-	char request[32], limit[32];
+	const json_t *share = json_object_get(json_object_get(row, "compute"), "advice");
+	char request[32], limit[32], time[48] = "";
 
+	if (json_is_number(share))
+		(void)snprintf(time, sizeof(time), "--compute-request %g",
+			json_number_value(share));
 	if (json_is_object(advice) && verdict && strcmp(verdict, "change") == 0)
-		sl_table_set(table, ADVICE, "--request %s --limit %s",
+		sl_table_set(table, ADVICE, "--request %s --limit %s%s%s",
 			sl_bytes_short(
 				whole(advice, "request_bytes"), request, sizeof(request)),
 			sl_bytes_short(
-				whole(advice, "limit_bytes"), limit, sizeof(limit)));
+				whole(advice, "limit_bytes"), limit, sizeof(limit)),
+			time[0] ? " " : "", time);
+	else if (time[0])
+		sl_table_set(table, ADVICE, "%s", time);
 	else
 		sl_table_set(table, ADVICE, "(%s)", text ? text : "?");
+}
+
+/* "0.5 used 12%": the request, and what it had of the time while others competed for it. */
+static void set_compute(struct sl_table *table, const json_t *compute)
+{
+	const json_t *used = json_object_get(compute, "used");
+	double request = json_number_value(json_object_get(compute, "request"));
+
+	if (json_is_number(used))
+		sl_table_set(table, COMPUTE, "%g used %.0f%%", request,
+			json_number_value(used) * 100);
+	else if (json_is_object(compute))
+		sl_table_set(table, COMPUTE, "%g", request);
 }
 
 static bool add_line(struct sl_table *table, const json_t *row)
@@ -87,6 +108,7 @@ static bool add_line(struct sl_table *table, const json_t *row)
 		sl_table_set(table, HAD, "%s..%s",
 			sl_bytes_short(whole(row, "request_bytes"), a, sizeof(a)),
 			sl_bytes_short(whole(row, "limit_bytes"), b, sizeof(b)));
+	set_compute(table, json_object_get(row, "compute"));
 	set_advice(table, row);
 	return sl_table_end_row(table);
 }

@@ -241,6 +241,7 @@ enum {
 	WEIGHT,
 	CPU,
 	MEMORY,
+	COMPUTE,
 	PRIO,
 	SWAP,
 	WORKLOADS,
@@ -255,6 +256,7 @@ static const struct sl_column columns[COLUMNS] = {
 	[WEIGHT] = {"WEIGHT", true, 0, 2},
 	[CPU] = {"CPUS", true, 0, 3},
 	[MEMORY] = {"MEMORY", true, 0, 4},
+	[COMPUTE] = {"COMPUTE", true, 0, 4},
 	[PRIO] = {"PRIO", true, 0, 5},
 	[SWAP] = {"SWAP", false, 0, 6},
 	[WORKLOADS] = {"WORKLOADS", true, 0, 7},
@@ -316,6 +318,7 @@ static bool add_line(struct sl_table *table, const struct sl_project_use *use, s
 	sl_table_set(table, WEIGHT, "%u", row.weight[SL_RES_GPU]);
 	set_range(table, CPU, SL_RES_CPU, &row);
 	set_range(table, MEMORY, SL_RES_MEMORY, &row);
+	set_range(table, COMPUTE, SL_RES_COMPUTE, &row);
 	sl_table_set(table, PRIO, "%d", row.priority);
 	sl_table_set(table, SWAP, "%s", row.no_swap ? "no" : "yes");
 	sl_table_set(table, WORKLOADS, "%u", msg->workloads);

@@ -378,6 +378,8 @@ static void fill(struct sl_daemon *daemon, const struct sl_msg_entry_add *add, u
 	workload->priority =
 		(int32_t)((int64_t)add->priority_biased - (int64_t)SL_PRIORITY_BIAS);
 	workload->flags = sl_workload_flags(daemon, add->flags);
+	workload->compute.request_pm = add->compute_request_pm;
+	workload->compute.limit_pm = add->compute_limit_pm;
 	workload->wait_max = (sl_ns)add->longest_wait_ms * SL_MS;
 	workload->warm_after = daemon->config.warm_after;
 	workload->detach_after = daemon->config.detach_after;
@@ -443,6 +445,8 @@ static const char *mistake_of(const struct sl_msg_entry_add *add)
 		.limit_value = add->limit_value,
 		.gpu_count = add->gpu_count,
 		.priority_biased = add->priority_biased,
+		.compute_request_pm = add->compute_request_pm,
+		.compute_limit_pm = add->compute_limit_pm,
 		.flags = add->flags};
 
 	memcpy(run.name, add->name, sizeof(run.name));

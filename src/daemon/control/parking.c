@@ -55,6 +55,7 @@ void sl_parking_park(struct sl_peer *peer, const struct sl_msg_park *park)
 	struct sl_daemon *daemon = peer->daemon;
 	const char *verb = park->parked ? "park" : "resume";
 	struct sl_error text = {0}, queue = {0};
+	struct sl_wishes has;
 	struct sl_workload *workload =
 		sl_set_changeable(peer, park->workload, park->name, verb, &text);
 
@@ -64,6 +65,7 @@ void sl_parking_park(struct sl_peer *peer, const struct sl_msg_park *park)
 		reply_park(peer, NULL, SL_REASON_UNKNOWN_WORKLOAD, text.text);
 		return;
 	}
+	has = sl_jobs_wishes_of(workload);
 	/* A user decides: it waits in the queue no more. */
 	if (workload->park == SL_PARK_DETACHED && !sl_jobs_call_off(daemon, workload))
 		sl_debug("%s is coming back already", workload->name);
@@ -86,8 +88,7 @@ void sl_parking_park(struct sl_peer *peer, const struct sl_msg_park *park)
 		return;
 	}
 	if (!park->parked && sl_park_is_put_away(workload) &&
-		!sl_jobs_may_have(daemon, workload, &workload->request, &workload->limit,
-			workload->flags, &text)) {
+		!sl_jobs_may_have(daemon, workload, &has, &text)) {
 		reply_park(peer, workload, SL_REASON_NONE, text.text);
 		return;
 	}
@@ -174,13 +175,13 @@ static void detach(struct sl_workload *workload)
 static void call_back(struct sl_workload *workload)
 {
 	struct sl_daemon *daemon = workload->daemon;
+	struct sl_wishes has = sl_jobs_wishes_of(workload);
 	struct sl_error text = {0};
 	bool may;
 
 	if (workload->park != SL_PARK_DETACHED)
 		return;
-	may = sl_jobs_may_have(daemon, workload, &workload->request, &workload->limit,
-		workload->flags, &text);
+	may = sl_jobs_may_have(daemon, workload, &has, &text);
 	if (may && has_room(workload)) {
 		if (!sl_jobs_call_off(daemon, workload))
 			return;

@@ -157,6 +157,10 @@ static void use_row(const struct sl_daemon *daemon, const struct sl_workload *wo
 	msg->use_row.work_pm = work_of(daemon, workload, ordinal);
 	msg->use_row.compute_request_pm = workload->compute.request_pm;
 	msg->use_row.compute_limit_pm = workload->compute.limit_pm;
+	msg->use_row.compute_us =
+		sl_compute_had(&workload->compute, false, sl_clock_now()) / SL_US;
+	msg->use_row.compute_alone_us =
+		sl_compute_had(&workload->compute, true, sl_clock_now()) / SL_US;
 	msg->use_row.compute_used_pm =
 		sl_compute_used_pm(&workload->compute, sl_clock_now());
 	memcpy(msg->use_row.name, workload->name, sizeof(msg->use_row.name));

@@ -244,23 +244,43 @@ static void tell_changes(const struct sl_peer *peer, const struct sl_workload *w
 #undef TELL
 }
 
+/* A higher compute request must fit beside those of others on each of its GPUs. */
+static bool has_time(
+	const struct sl_workload *workload, uint32_t request_pm, struct sl_error *text)
+{
+	uint32_t full = sl_workload_gpus(workload) &
+			sl_workload_compute_full(workload, request_pm);
+
+	if (!full || request_pm <= workload->compute.request_pm)
+		return true;
+	sl_refusal_of_time(workload, request_pm, full, text);
+	return false;
+}
+
 /* A workload that a user parked has given up its part; rules are checked when it resumes. */
 static bool rules_allow(struct sl_daemon *daemon, const struct sl_workload *workload,
-	const struct sl_event *event, struct sl_error *text)
+	const struct sl_msg_set *set, const struct sl_event *event, struct sl_error *text)
 {
 	uint32_t which = event->workload_set.which;
+	struct sl_wishes wishes = sl_jobs_wishes_of(workload);
 
 	if (which & SL_SET_CHAIN && !sl_field_chain_fits(event->workload_set.flags,
 					    daemon->config.resolvers, text))
 		return false;
-	if (!(which & (SL_SET_REQUEST | SL_SET_LIMIT | SL_SET_FLAGS)) ||
+	if (!(which & (SL_SET_REQUEST | SL_SET_LIMIT | SL_SET_FLAGS |
+			      SL_SET_COMPUTE_REQUEST)) ||
 		(sl_park_is_put_away(workload) && !sl_jobs_keeps_run(workload)))
 		return true;
-	return sl_jobs_may_have(daemon, workload,
-		which & SL_SET_REQUEST ? &event->workload_set.request
-				       : &workload->request,
-		which & SL_SET_LIMIT ? &event->workload_set.limit : &workload->limit,
-		which & SL_SET_FLAGS ? event->workload_set.flags : workload->flags, text);
+	if (which & SL_SET_REQUEST)
+		wishes.request = event->workload_set.request;
+	if (which & SL_SET_LIMIT)
+		wishes.limit = event->workload_set.limit;
+	if (which & SL_SET_FLAGS)
+		wishes.flags = event->workload_set.flags;
+	if (which & SL_SET_COMPUTE_REQUEST)
+		wishes.compute_request_pm = set->compute_request_pm;
+	return has_time(workload, wishes.compute_request_pm, text) &&
+	       sl_jobs_may_have(daemon, workload, &wishes, text);
 }
 
 /* A parked workload's request is not guaranteed, so it was not checked against the others'. */
@@ -311,7 +331,7 @@ void sl_set_set(struct sl_peer *peer, const struct sl_msg_set *set)
 		return;
 	}
 	event = event_of(peer, workload, set);
-	if (!rules_allow(daemon, workload, &event, &text)) {
+	if (!rules_allow(daemon, workload, set, &event, &text)) {
 		answer(peer, workload, false, SL_REASON_NONE, text.text);
 		return;
 	}

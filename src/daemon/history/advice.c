@@ -67,7 +67,8 @@ static bool make_tables(
 		       "CREATE TEMP TABLE took (run INTEGER PRIMARY KEY, row_s INTEGER, "
 		       "active_ms INTEGER, kib INTEGER, request INTEGER, \"limit\" "
 		       "INTEGER, "
-		       "share INTEGER, peak INTEGER, kept INTEGER); CREATE TEMP TABLE "
+		       "share INTEGER, peak INTEGER, kept INTEGER, compute INTEGER, "
+		       "had_us INTEGER, contested_ms INTEGER); CREATE TEMP TABLE "
 		       "needs "
 		       "(program TEXT, mib INTEGER, s INTEGER, PRIMARY KEY (program, "
 		       "mib)) "
@@ -106,7 +107,8 @@ static bool read_uses(
 		       "hidden, request / span, \"limit\" / span, share, max(most, "
 		       "asked), "
 		       "is_kept(max(most, asked), \"limit\" / span, share, denials * NOT "
-		       "observed) FROM %s CROSS JOIN runs ON id = workload LEFT JOIN "
+		       "observed), compute_request / span, compute_us, contested_ms FROM "
+		       "%s CROSS JOIN runs ON id = workload LEFT JOIN "
 		       "shares "
 		       "USING (gpu) WHERE t >= %" PRId64 " AND t < %" PRId64
 		       " AND span > 0 ON CONFLICT (run) DO UPDATE SET row_s = row_s + "
@@ -116,7 +118,10 @@ static bool read_uses(
 		       "\"limit\" = max(\"limit\", excluded.\"limit\"), share = "
 		       "min(ifnull(share, excluded.share), ifnull(excluded.share, "
 		       "share)), "
-		       "peak = max(peak, excluded.peak), kept = max(kept, excluded.kept)",
+		       "peak = max(peak, excluded.peak), kept = max(kept, "
+		       "excluded.kept), compute = max(compute, excluded.compute), had_us "
+		       "= had_us + excluded.had_us, contested_ms = contested_ms + "
+		       "excluded.contested_ms",
 		       table, part->from, part->to) &&
 	       sl_history_reader_run(reader,
 		       "INSERT INTO needs SELECT program, (max(most, asked) + 1023) / "
@@ -191,7 +196,9 @@ static bool read_programs(struct sl_history_reader *reader, struct program *prog
 			"mib, "
 			"sum(s) OVER (ORDER BY mib) AS met, sum(s) OVER () AS of FROM "
 			"needs n "
-			"WHERE n.program = r.program) WHERE met >= of - of / 100) FROM "
+			"WHERE n.program = r.program) WHERE met >= of - of / 100), "
+			"max(compute), sum(contested_ms / gpus), sum(had_us / gpus) / "
+			"1000 FROM "
 			"runs r "
 			"JOIN took ON run = id GROUP BY program ORDER BY sum(row_s) "
 			"DESC, "
@@ -201,9 +208,9 @@ static bool read_programs(struct sl_history_reader *reader, struct program *prog
 
 	while (statement && (r = sqlite3_step(statement)) == SQLITE_ROW) {
 		struct program *one = &programs[(*count)++];
-		uint64_t of[14];
+		uint64_t of[17];
 
-		for (int i = 1; i < 14; i++)
+		for (int i = 1; i < 17; i++)
 			of[i] = (uint64_t)sqlite3_column_int64(statement, i);
 		sl_wire_str(one->name, sizeof(one->name),
 			(const char *)sqlite3_column_text(statement, 0));
@@ -221,6 +228,9 @@ static bool read_programs(struct sl_history_reader *reader, struct program *prog
 			.free_peak_bytes = of[11] * 1024,
 			.mean_bytes = sl_min_u64(of[12], of[9]) * 1024,
 			.p99_bytes = sl_min_u64(of[13] * 1024, of[9]) * 1024,
+			.compute_request_pm = (uint32_t)of[14],
+			.contested_ms = of[15],
+			.compute_ms = sl_min_u64(of[16], of[15]),
 		};
 		if (!count_at_once(reader, one, arena))
 			return false;
@@ -229,6 +239,24 @@ static bool read_programs(struct sl_history_reader *reader, struct program *prog
 }
 
 /* --- writing ------------------------------------------------------------------------------ */
+
+/* null: it never had a compute request. */
+static json_t *describe_compute(
+	const struct sl_advise_program *figures, const struct sl_advice *advice)
+{
+	if (!figures->compute_request_pm)
+		return json_null();
+	return json_pack("{s:f, s:f, s:o, s:o}", "request",
+		figures->compute_request_pm / 1000.0, "contested_s",
+		(double)figures->contested_ms / 1000, "used",
+		figures->contested_ms ? json_real((double)figures->compute_ms /
+						  (double)figures->contested_ms)
+				      : json_null(),
+		"advice",
+		advice->compute_request_pm
+			? json_real(advice->compute_request_pm / 1000.0)
+			: json_null());
+}
 
 static json_t *describe(const struct program *program, const struct sl_advice *advice)
 {
@@ -239,7 +267,7 @@ static json_t *describe(const struct program *program, const struct sl_advice *a
 #define NUMBER(name) #name, (json_int_t)figures->name
 	return json_pack(
 		"{s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, "
-		"s:s, s:o}",
+		"s:s, s:o, s:o}",
 		"name", sl_text_json(program->name), NUMBER(runs), NUMBER(observed),
 		NUMBER(gpus), NUMBER(at_once), NUMBER(span_s), NUMBER(active_s),
 		NUMBER(peak_bytes), NUMBER(p99_bytes), NUMBER(mean_bytes),
@@ -249,7 +277,8 @@ static json_t *describe(const struct program *program, const struct sl_advice *a
 		has_advice ? json_pack("{s:I, s:I}", "request_bytes",
 				     (json_int_t)advice->request_bytes, "limit_bytes",
 				     (json_int_t)advice->limit_bytes)
-			   : json_null());
+			   : json_null(),
+		"compute", describe_compute(figures, advice));
 #undef NUMBER
 }
 

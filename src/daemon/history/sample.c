@@ -90,6 +90,10 @@ static void take_use(struct sl_history_sample *sample, const struct sl_msg_use_r
 		.waits = row->waits,
 		.waits_ms = row->waits_ms,
 		.denials = row->denials,
+		.compute_us = row->compute_us,
+		.compute_alone_us = row->compute_alone_us,
+		.compute_request_pm = row->compute_request_pm,
+		.metered = row->compute_used_pm != UINT32_MAX,
 		.waited_ms = row->waited_ms,
 		.turn_left_ms = row->turn_left_ms,
 	};
@@ -324,6 +328,22 @@ static void count_use(int64_t *value, const struct sl_history_seen *use,
 	value[SL_HISTORY_USE_denials] = grown(from->denials, to->denials);
 }
 
+/* Shares of time. Between two samples of a metered GPU all time counts in which something competed
+ * with the workload. */
+static void count_compute(const struct between *between, int64_t *value,
+	const struct sl_history_seen *use, const struct sl_history_seen *later)
+{
+	int64_t span_ms = (between->now->t - between->before->t) * 1000, alone_ms;
+
+	if (!use->metered || !later || !later->metered)
+		return;
+	alone_ms = grown(use->compute_alone_us, later->compute_alone_us) / 1000;
+	value[SL_HISTORY_USE_contested_ms] = alone_ms < span_ms ? span_ms - alone_ms : 0;
+	value[SL_HISTORY_USE_compute_us] =
+		(int64_t)sl_min_u64((uint64_t)grown(use->compute_us, later->compute_us),
+			(uint64_t)value[SL_HISTORY_USE_contested_ms] * 1000);
+}
+
 static int add_use(struct between *between, const struct sl_history_seen *use,
 	const struct piece *piece)
 {
@@ -355,8 +375,11 @@ static int add_use(struct between *between, const struct sl_history_seen *use,
 	} else if (work == SL_USAGE_IDLE) {
 		value[SL_HISTORY_USE_idle_us] = value[SL_HISTORY_USE_allocated_us];
 	}
-	if (piece->first)
+	value[SL_HISTORY_USE_compute_request] = (int64_t)use->compute_request_pm * span;
+	if (piece->first) {
 		count_use(value, use, later);
+		count_compute(between, value, use, later);
+	}
 	if (between->tables->summing)
 		sl_history_summing_use(
 			between->tables->summing, use->user, use->project, value);

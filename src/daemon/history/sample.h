@@ -25,6 +25,9 @@ struct sl_history_seen {
 	uint32_t residency, ordinal; /* enum sl_wire_residency; 0: its first GPU */
 	uint64_t request_bytes, limit_bytes, backing_bytes, hidden_bytes, evicted_bytes;
 	uint64_t turns, out_bytes, in_bytes, clean_bytes, waits, waits_ms, denials;
+	uint64_t compute_us, compute_alone_us; /* had so far */
+	uint32_t compute_request_pm;
+	bool metered;
 	uint64_t waited_ms, turn_left_ms; /* waited_ms: to be back on its GPUs */
 	uint32_t waiting;
 	uint64_t waiting_bytes;

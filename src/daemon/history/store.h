@@ -40,7 +40,7 @@ enum sl_history_gpu_column {
 #undef SL_HISTORY_GPU
 	SL_HISTORY_GPU_COLUMNS
 };
-#define SL_HISTORY_COLUMNS_MAX 20
+#define SL_HISTORY_COLUMNS_MAX 23
 
 enum sl_history_kind { SL_HISTORY_USES = 0, SL_HISTORY_GPUS, SL_HISTORY_KINDS };
 enum sl_history_level {

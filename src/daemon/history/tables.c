@@ -6,7 +6,7 @@
 #include "daemon/history/store_internal.h"
 
 /* Version of the tables (PRAGMA user_version). */
-#define TABLES 7
+#define TABLES 8
 
 const int64_t sl_history_grains[SL_HISTORY_LEVELS] = {60, 60, 3600};
 

@@ -99,12 +99,13 @@ void sl_jobs_set_need(const struct sl_jobs *jobs, struct sl_job *job)
 	uint32_t only = job->need.only;
 
 	job->need = (struct sl_need){.gpus = (uint16_t)row->gpu_count};
-	job->is_free = !request->value;
+	job->is_free = !request->value && !row->compute_request_pm;
 	if (request->kind == SL_AMOUNT_FRACTION)
 		job->need.gpu_milli = (uint16_t)milli_of(request);
 	else
 		job->need.gpu_mib = (uint32_t)sl_min_u64(
 			(request->value + SL_MIB - 1) / SL_MIB, UINT32_MAX);
+	sl_need_add_compute(&job->need, row->compute_request_pm);
 	if (row->flags & SL_RUN_VISIBLE_SET) {
 		job->need.only = sl_jobs_named_gpus(jobs, row);
 		/* While NVML does not answer, what was known holds. */
@@ -231,7 +232,7 @@ static bool stands(const struct sl_jobs *jobs, const struct sl_job *job)
 
 	if (job->tasks[0].phase == SL_PHASE_WAITING)
 		return !job->early;
-	if (!workload || !workload->request_bytes ||
+	if (!workload || !sl_workload_has_request(workload) ||
 		(job->tasks[0].phase == SL_PHASE_RUNS && workload->park != SL_PARK_NOT))
 		return false;
 	return sl_jobs_place_of(&jobs->books, sl_workload_gpus(workload), &node, &mask) &&

@@ -211,8 +211,9 @@ static bool gpus_may_come(const struct sl_daemon *daemon)
 static bool may_pass(const struct sl_daemon *daemon, uint32_t reason)
 {
 	return (reason == SL_REASON_TOO_FEW_GPUS && gpus_may_come(daemon)) ||
-	       reason == SL_REASON_REQUESTS_TAKEN || reason == SL_REASON_DEGRADED ||
-	       reason == SL_REASON_CONTEXTS_FULL || reason == SL_REASON_BOUND_WORKLOADS;
+	       reason == SL_REASON_REQUESTS_TAKEN || reason == SL_REASON_COMPUTE_TAKEN ||
+	       reason == SL_REASON_DEGRADED || reason == SL_REASON_CONTEXTS_FULL ||
+	       reason == SL_REASON_BOUND_WORKLOADS;
 }
 
 /* Proposes it to the node on some of these GPUs. loud: a refusal is an event. */
@@ -749,6 +750,8 @@ static void follow(struct sl_job *job, const struct sl_workload *workload)
 
 	row->request = workload->request;
 	row->limit = workload->limit;
+	row->compute_request_pm = workload->compute.request_pm;
+	row->compute_limit_pm = workload->compute.limit_pm;
 	row->priority = workload->priority;
 	row->flags &= ~(SL_RUN_NO_SWAP | SL_RUN_RDMA | SL_RUN_CHAIN);
 	row->flags |= workload->flags & SL_RUN_CHAIN;
@@ -834,7 +837,7 @@ void sl_jobs_workload_changed(struct sl_daemon *daemon, struct sl_workload *work
 	if (!jobs || workload->over || !workload->gpu_count || workload->has_shim ||
 		workload->is_claimed)
 		return;
-	if (!workload->task && !workload->request_bytes)
+	if (!workload->task && !sl_workload_has_request(workload))
 		return;
 	job = workload->task ? workload->task->job : adopt(jobs, workload);
 	if (!job)
@@ -853,7 +856,7 @@ void sl_jobs_front_recover(struct sl_jobs *jobs)
 		struct sl_job *job;
 
 		if (workload->over || workload->task || !workload->gpu_count ||
-			!workload->request_bytes || workload->is_claimed)
+			!sl_workload_has_request(workload) || workload->is_claimed)
 			continue;
 		job = adopt(jobs, workload);
 		if (job)

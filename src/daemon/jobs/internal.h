@@ -114,7 +114,7 @@ struct sl_job {
 	struct sl_jobs *jobs;
 	struct sl_jobs_row row;
 	struct sl_need need;
-	bool is_free; /* without request: the machine does not count it */
+	bool is_free; /* without any request: the machine does not count it */
 	bool counted; /* the machine has it */
 	bool bound; /* its user may have no more workloads now, so the machine does not get it */
 	uint32_t most;    /* its user's bound on tasks, as told to the machine */

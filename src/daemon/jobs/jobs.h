@@ -74,11 +74,18 @@ void sl_jobs_peer_gone(struct sl_peer *peer);
 void sl_jobs_workload_changed(struct sl_daemon *daemon,
 	struct sl_workload *
 		workload); /* a `sluice run` has another request, or a user has parked it */
+/* What a `sluice run` counts by in its project. flags: SL_WORKLOAD_*. */
+struct sl_wishes {
+	struct sl_amount request, limit;
+	uint32_t compute_request_pm, flags;
+};
+/* What it has. */
+struct sl_wishes sl_jobs_wishes_of(const struct sl_workload *workload);
 /* Do the rules of its project leave this much to this `sluice run`? If not, text says why. True for
  * workloads of other kinds. */
 SL_MUST_CHECK bool sl_jobs_may_have(struct sl_daemon *daemon,
-	const struct sl_workload *workload, const struct sl_amount *request,
-	const struct sl_amount *limit, uint32_t flags, struct sl_error *text);
+	const struct sl_workload *workload, const struct sl_wishes *wishes,
+	struct sl_error *text);
 void sl_jobs_workload_over(struct sl_daemon *daemon, uint64_t workload);
 /* The workload's root has died. If it was a supervisor that was killed, kills the descendants of
  * its program. */

@@ -32,16 +32,16 @@ bool sl_jobs_rules_allow(struct sl_jobs *jobs, const struct sl_job *job,
 
 /* A job with these values, as the queue would have it. */
 static struct sl_job job_with(const struct sl_jobs *jobs,
-	const struct sl_workload *workload, const struct sl_amount *request,
-	const struct sl_amount *limit, uint32_t flags)
+	const struct sl_workload *workload, const struct sl_wishes *wishes)
 {
 	struct sl_job job = {
 		.row = {.id = workload->id | SL_JOB_FOREGROUND,
 			.uid = workload->uid,
-			.request = *request,
-			.limit = *limit,
+			.request = wishes->request,
+			.limit = wishes->limit,
+			.compute_request_pm = wishes->compute_request_pm,
 			.gpu_count = workload->gpu_count,
-			.flags = flags & SL_WORKLOAD_NO_SWAP ? SL_RUN_NO_SWAP : 0,
+			.flags = wishes->flags & SL_WORKLOAD_NO_SWAP ? SL_RUN_NO_SWAP : 0,
 			.task_count = 1,
 			.least = 1,
 			.priority = workload->priority},
@@ -59,23 +59,30 @@ static bool may_wait(const struct sl_workload *workload, enum sl_pending_reason 
 	       reason != SL_PENDING_OVER_LIMIT && reason != SL_PENDING_OVER_QUOTA;
 }
 
+struct sl_wishes sl_jobs_wishes_of(const struct sl_workload *workload)
+{
+	return (struct sl_wishes){.request = workload->request,
+		.limit = workload->limit,
+		.compute_request_pm = workload->compute.request_pm,
+		.flags = workload->flags};
+}
+
 bool sl_jobs_may_have(struct sl_daemon *daemon, const struct sl_workload *workload,
-	const struct sl_amount *request, const struct sl_amount *limit, uint32_t flags,
-	struct sl_error *text)
+	const struct sl_wishes *wishes, struct sl_error *text)
 {
 	struct sl_jobs *jobs = daemon->jobs;
+	struct sl_wishes has = sl_jobs_wishes_of(workload);
 	struct sl_pending_because because, was;
 	struct sl_job after, before;
 	struct sl_error unsaid = {0};
 
 	if (!jobs || workload->over || !workload->gpu_count || workload->has_shim)
 		return true;
-	after = job_with(jobs, workload, request, limit, flags);
+	after = job_with(jobs, workload, wishes);
 	if (after.is_free || sl_jobs_rules_allow(jobs, &after, &because, text) ||
 		may_wait(workload, because.reason))
 		return true;
-	before = job_with(
-		jobs, workload, &workload->request, &workload->limit, workload->flags);
+	before = job_with(jobs, workload, &has);
 	return workload->task && workload->task->job->counted &&
 	       (after.row.flags & SL_SUBMIT_PREEMPTIBLE) ==
 		       (before.row.flags & SL_SUBMIT_PREEMPTIBLE) &&

@@ -25,11 +25,12 @@ void sl_projects_fini(struct sl_projects *set)
 
 void sl_project_defaults(struct sl_project_row *row, const char *name)
 {
-	*row = (struct sl_project_row){
-		.quota = {{0, SL_QUOTA_ALL, SL_QUOTA_ALL}},
-		.limit = {{SL_QUOTA_ALL, SL_QUOTA_ALL, SL_QUOTA_ALL}},
-		.weight = {1, 1, 1},
-	};
+	*row = (struct sl_project_row){0};
+	for (int r = 0; r < SL_RESOURCES; r++) {
+		row->quota.of[r] = row->limit.of[r] = SL_QUOTA_ALL;
+		row->weight[r] = 1;
+	}
+	row->quota.of[SL_RES_GPU] = 0;
 	(void)snprintf(row->name, sizeof(row->name), "%s", name);
 }
 

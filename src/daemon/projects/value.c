@@ -40,6 +40,9 @@ const struct sl_project_field sl_project_fields[] = {
 	RESOURCE(gpu, GPU, "quota, limit and over_quota_weight, in GPUs"),
 	RESOURCE(cpu, CPU, "the same, in cores"),
 	RESOURCE(memory, MEMORY, "the same, in bytes of host memory"),
+	RESOURCE(compute, COMPUTE,
+		"the same, in requests of GPUs' time (--compute-request): 0.5 is half a "
+		"GPU"),
 	WORD(priority, priority, "whose surplus is given first, -1000 to 1000"),
 	LIST(users, "who may put work into it; neither users nor groups: as its parent"),
 	LIST(groups, "whose members may put work into it"),

@@ -7,18 +7,21 @@
 
 #include <string.h>
 
-#define NUMBERS(N, msg, row)                               \
-	N(msg->gpu_quota, row->quota.of[SL_RES_GPU])       \
-	N(msg->gpu_limit, row->limit.of[SL_RES_GPU])       \
-	N(msg->cpu_quota, row->quota.of[SL_RES_CPU])       \
-	N(msg->cpu_limit, row->limit.of[SL_RES_CPU])       \
-	N(msg->memory_quota, row->quota.of[SL_RES_MEMORY]) \
-	N(msg->memory_limit, row->limit.of[SL_RES_MEMORY]) \
-	N(msg->preempt_ns, row->preempt_min_runtime)       \
-	N(msg->reclaim_ns, row->reclaim_min_runtime)       \
-	N(msg->gpu_weight, row->weight[SL_RES_GPU])        \
-	N(msg->cpu_weight, row->weight[SL_RES_CPU])        \
-	N(msg->memory_weight, row->weight[SL_RES_MEMORY])
+#define NUMBERS(N, msg, row)                                 \
+	N(msg->gpu_quota, row->quota.of[SL_RES_GPU])         \
+	N(msg->gpu_limit, row->limit.of[SL_RES_GPU])         \
+	N(msg->cpu_quota, row->quota.of[SL_RES_CPU])         \
+	N(msg->cpu_limit, row->limit.of[SL_RES_CPU])         \
+	N(msg->memory_quota, row->quota.of[SL_RES_MEMORY])   \
+	N(msg->memory_limit, row->limit.of[SL_RES_MEMORY])   \
+	N(msg->compute_quota, row->quota.of[SL_RES_COMPUTE]) \
+	N(msg->compute_limit, row->limit.of[SL_RES_COMPUTE]) \
+	N(msg->preempt_ns, row->preempt_min_runtime)         \
+	N(msg->reclaim_ns, row->reclaim_min_runtime)         \
+	N(msg->gpu_weight, row->weight[SL_RES_GPU])          \
+	N(msg->cpu_weight, row->weight[SL_RES_CPU])          \
+	N(msg->memory_weight, row->weight[SL_RES_MEMORY])    \
+	N(msg->compute_weight, row->weight[SL_RES_COMPUTE])
 
 #define TEXTS(T, msg, row)          \
 	T(msg->name, row->name)     \

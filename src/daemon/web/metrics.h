@@ -40,6 +40,8 @@ struct sl_metrics_workload {
 	char name[64], project[64];
 	struct sl_node_workload_view
 		view; /* of it alone: turn_left and longest_wait are not set */
+	uint32_t compute_request_pm, compute_limit_pm;
+	sl_ns compute_had, compute_alone;
 };
 
 /* One workload on one GPU; workload and gpu are indices into the arrays of the books. */
@@ -49,11 +51,11 @@ struct sl_metrics_use {
 	uint64_t out_bytes, in_bytes, clean_bytes;
 };
 
-/* A project's configured quota, in thousandths of a GPU. */
+/* A project's configured quota, in thousandths of a GPU or of its time. */
 #define SL_METRICS_ALL UINT64_MAX /* unlimited */
 struct sl_metrics_quota {
 	char project[64];
-	uint64_t quota, limit;
+	uint64_t quota, limit, compute_quota, compute_limit;
 };
 /* Most projects with a quota in metrics: the first by name. */
 #define SL_METRICS_QUOTAS_MAX 256

@@ -78,6 +78,10 @@ static void take_workload(struct sl_metrics_books *books, const struct sl_daemon
 	out->uid = workload->uid;
 	memcpy(out->name, workload->name, sizeof(out->name));
 	memcpy(out->project, workload->project, sizeof(out->project));
+	out->compute_request_pm = workload->compute.request_pm;
+	out->compute_limit_pm = workload->compute.limit_pm;
+	out->compute_had = sl_compute_had(&workload->compute, false, books->taken_at);
+	out->compute_alone = sl_compute_had(&workload->compute, true, books->taken_at);
 	out->view = sl_node_workload_alone(daemon->node, workload->id);
 	for (uint32_t i = 0; i < workload->gpu_count; i++) {
 		uint32_t gpu = workload->gpus[i];
@@ -152,6 +156,8 @@ static bool take_quotas(struct sl_metrics_books *books, const struct sl_daemon *
 		memcpy(quota->project, set->rows[i].name, sizeof(quota->project));
 		quota->quota = quota_of(set->rows[i].quota.of[SL_RES_GPU]);
 		quota->limit = quota_of(set->rows[i].limit.of[SL_RES_GPU]);
+		quota->compute_quota = quota_of(set->rows[i].quota.of[SL_RES_COMPUTE]);
+		quota->compute_limit = quota_of(set->rows[i].limit.of[SL_RES_COMPUTE]);
 	}
 	return true;
 }

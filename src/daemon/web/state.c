@@ -301,6 +301,11 @@ static void take_status(void *context, const union sl_msg *msg)
 		append(draft, draft->troubles, sl_tell_journal_trouble(row));
 }
 
+static double larger(double a, double b)
+{
+	return a > b ? a : b;
+}
+
 /* Requests of a project's workloads in GPUs: fractions of what each GPU can share. */
 static double gpus_of_project(const struct draft *draft, const char *project)
 {
@@ -312,7 +317,11 @@ static double gpus_of_project(const struct draft *draft, const char *project)
 		const char *of = json_string_value(json_object_get(workload, "project"));
 		const char *residency =
 			json_string_value(json_object_get(workload, "residency"));
+		double time;
 
+		/* A workload counts by the larger of its shares of memory and of time. */
+		time = json_number_value(
+			json_object_get(json_object_get(workload, "compute"), "request"));
 		if (!of || strcmp(of[0] ? of : SL_PROJECT_DEFAULT, project) != 0 ||
 			(residency && (strcmp(residency, "parked") == 0 ||
 					      strcmp(residency, "parking") == 0 ||
@@ -324,9 +333,10 @@ static double gpus_of_project(const struct draft *draft, const char *project)
 				json_object_get(use, "gpu_number"))];
 
 			if (gpu->row.shareable_bytes)
-				gpus += (double)json_integer_value(
-						json_object_get(use, "request_bytes")) /
-					(double)gpu->row.shareable_bytes;
+				gpus += larger((double)json_integer_value(json_object_get(
+						       use, "request_bytes")) /
+						       (double)gpu->row.shareable_bytes,
+					time);
 		}
 	}
 	return gpus;

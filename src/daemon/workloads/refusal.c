@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "daemon/gpu/inventory.h"
-#include "daemon/state/workload.h"
+#include "daemon/workloads/workload.h"
 
 static uint32_t lost_of(const struct sl_daemon *daemon)
 {
@@ -164,6 +164,29 @@ void sl_refusal_of_set(const struct sl_daemon *daemon, const struct sl_workload 
 	}
 }
 
+void sl_refusal_of_time(const struct sl_workload *workload, uint32_t request_pm,
+	uint32_t gpus, struct sl_error *text)
+{
+	const struct sl_daemon *daemon = workload->daemon;
+	uint32_t gpu = 0, least = UINT32_MAX;
+
+	for (; gpus; gpus &= gpus - 1) {
+		uint32_t at = (uint32_t)__builtin_ctz(gpus);
+		uint32_t others = sl_workload_compute_pm(daemon, at, workload);
+
+		if (others >= least)
+			continue;
+		least = others;
+		gpu = at;
+	}
+	sl_error_set(text,
+		"a compute request of %g does not fit: others' compute requests leave %g "
+		"at best, on GPU %u (%s); lower --compute-request, or wait until one of "
+		"them ends (sluice ps)",
+		request_pm / 1000.0, sl_sub_sat(1000, least) / 1000.0, gpu,
+		daemon->gpus[gpu].name);
+}
+
 void sl_refusal_text(const struct sl_daemon *daemon, const struct sl_workload *workload,
 	uint32_t gpu_count, uint32_t usable, bool masked, struct sl_error *text)
 {
@@ -204,6 +227,12 @@ void sl_refusal_text(const struct sl_daemon *daemon, const struct sl_workload *w
 			"of them ends "
 			"(sluice ps)",
 			wanted, gpus, available, gpu, daemon->gpus[gpu].name);
+		return;
+	case SL_REASON_COMPUTE_TAKEN:
+		sl_refusal_of_time(workload, workload->compute.request_pm,
+			usable & sl_workload_compute_full(
+					 workload, workload->compute.request_pm),
+			text);
 		return;
 	case SL_REASON_DEGRADED:
 		sl_error_set(text,

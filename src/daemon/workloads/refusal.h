@@ -13,6 +13,10 @@ void sl_refusal_text(const struct sl_daemon *daemon, const struct sl_workload *w
 void sl_refusal_of_set(const struct sl_daemon *daemon, const struct sl_workload *workload,
 	struct sl_error *text);
 
+/* Its compute request of request_pm does not fit on these GPUs: names the one with most left, and
+ * the remedy. */
+void sl_refusal_of_time(const struct sl_workload *workload, uint32_t request_pm,
+	uint32_t gpus, struct sl_error *text);
 /* If the GPUs can share less than the requested limit, adds to *text that the limit is cut. */
 void sl_refusal_add_cut(const struct sl_workload *workload, struct sl_error *text);
 

@@ -119,6 +119,34 @@ void sl_workload_dismiss(struct sl_daemon *daemon, struct sl_workload *workload)
 	sl_workload_discard(daemon, workload);
 }
 
+uint32_t sl_workload_compute_pm(
+	const struct sl_daemon *daemon, uint32_t gpu, const struct sl_workload *but)
+{
+	uint32_t sum = 0;
+
+	sl_list_foreach (link, &daemon->workload_list) {
+		const struct sl_workload *workload =
+			SL_LIST_ENTRY(link, struct sl_workload, link);
+
+		if (workload != but && workload->park == SL_PARK_NOT &&
+			sl_workload_gpus(workload) >> gpu & 1)
+			sum += workload->compute.request_pm;
+	}
+	return sum;
+}
+
+uint32_t sl_workload_compute_full(const struct sl_workload *workload, uint32_t request_pm)
+{
+	const struct sl_daemon *daemon = workload->daemon;
+	uint32_t gpus = 0;
+
+	for (uint32_t gpu = 0; request_pm && gpu < daemon->gpu_count; gpu++)
+		gpus |= (uint32_t)sl_compute_is_full(
+				sl_workload_compute_pm(daemon, gpu, workload), request_pm)
+			<< gpu;
+	return gpus;
+}
+
 struct sl_event sl_workload_event(
 	const struct sl_workload *workload, uint32_t gpu_count, uint32_t gpu_mask)
 {
@@ -135,6 +163,8 @@ struct sl_event sl_workload_event(
 	event.workload_add.warm_after = workload->warm_after;
 	event.workload_add.detach_after = workload->detach_after;
 	event.workload_add.idle_grace = workload->idle_grace;
+	event.workload_add.compute_full =
+		sl_workload_compute_full(workload, workload->compute.request_pm);
 	return event;
 }
 

@@ -38,6 +38,18 @@ void sl_workload_discard(struct sl_daemon *daemon, struct sl_workload *workload)
 void sl_workload_dismiss(struct sl_daemon *daemon, struct sl_workload *workload);
 /* The policy's event for the workload, on gpu_count of the GPUs in gpu_mask. The caller adds bounds
  * and history. */
+/* Thousandths of the GPU's time that workloads there but this one have requested. Parked ones have
+ * given theirs up. */
+uint32_t sl_workload_compute_pm(
+	const struct sl_daemon *daemon, uint32_t gpu, const struct sl_workload *but);
+/* The GPUs, a bit each, where these leave less than request_pm. */
+uint32_t sl_workload_compute_full(
+	const struct sl_workload *workload, uint32_t request_pm);
+/* Is memory or time guaranteed to it, for which it counts in its project? */
+static inline bool sl_workload_has_request(const struct sl_workload *workload)
+{
+	return workload->request_bytes || workload->compute.request_pm;
+}
 struct sl_event sl_workload_event(
 	const struct sl_workload *workload, uint32_t gpu_count, uint32_t gpu_mask);
 /* Does the policy admit it? daemon->admission has the details, or the reason why not. */

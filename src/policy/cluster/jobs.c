@@ -62,12 +62,19 @@ struct sl_need sl_cl_effective(
 	return need;
 }
 
+static int64_t compute_of(const struct sl_need *need)
+{
+	return SL_MUTANT(
+		CLUSTER_COMPUTE_FREE, (int64_t)need->gpus * need->compute_milli, 0);
+}
+
 struct sl_quantity sl_cl_quantity(const struct sl_need *need, struct sl_place place)
 {
 	return (struct sl_quantity){
 		{[SL_RES_GPU] = (int64_t)__builtin_popcount(place.gpu_mask) * place.milli,
 			[SL_RES_CPU] = need->cpu_milli,
-			[SL_RES_MEMORY] = need->memory_mib}};
+			[SL_RES_MEMORY] = need->memory_mib,
+			[SL_RES_COMPUTE] = compute_of(need)}};
 }
 
 /* Before its node is known: GPU memory counts by the smallest GPUs. */
@@ -84,7 +91,8 @@ struct sl_quantity sl_cl_guess(const struct sl_cluster *cl, const struct sl_need
 	}
 	return (struct sl_quantity){{[SL_RES_GPU] = (int64_t)(need->gpus * milli),
 		[SL_RES_CPU] = need->cpu_milli,
-		[SL_RES_MEMORY] = need->memory_mib}};
+		[SL_RES_MEMORY] = need->memory_mib,
+		[SL_RES_COMPUTE] = compute_of(need)}};
 }
 
 static struct sl_quantity times(const struct sl_quantity *each, int64_t count)

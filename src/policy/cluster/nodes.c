@@ -476,7 +476,7 @@ static uint64_t hash_need(const struct sl_need *need)
 
 	hash = mix(hash, need->memory_mib);
 	hash = mix(hash, ((uint64_t)need->gpus << 16) | need->gpu_milli);
-	hash = mix(hash, need->gpu_mib);
+	hash = mix(hash, ((uint64_t)need->compute_milli << 32) | need->gpu_mib);
 	hash = mix(hash, need->models);
 	hash = mix(hash, need->only);
 	return mix(hash, need->pools);
@@ -535,6 +535,7 @@ static void add_capacity(struct sl_cluster *cl, const struct sl_fit_node *fit, i
 	cl->capacity.of[SL_RES_GPU] += sign * (int64_t)sl_fit_open(fit) * SL_FIT_WHOLE;
 	cl->capacity.of[SL_RES_CPU] += sign * (int64_t)fit->cpu_milli;
 	cl->capacity.of[SL_RES_MEMORY] += sign * (int64_t)fit->memory_mib;
+	cl->capacity.of[SL_RES_COMPUTE] = cl->capacity.of[SL_RES_GPU];
 	cl->nodes_version++;
 	cl->nodes += (uint32_t)sign;
 }

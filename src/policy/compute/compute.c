@@ -133,6 +133,22 @@ static void order(struct sl_compute_node *compute, struct sl_compute_client *cli
 	compute->send(compute->context, client, what, span);
 }
 
+static void note_use(struct sl_compute_workload *workload, sl_ns now, sl_ns used)
+{
+	*(workload->endless ? &workload->had_alone : &workload->had) += used;
+	if (now - workload->period_at >= PERIOD) {
+		bool adjoins = now - workload->period_at < 2 * PERIOD;
+
+		workload->used =
+			adjoins ? workload->period_used * PERIOD /
+					  sl_max_u64(now - workload->period_at, PERIOD)
+				: 0;
+		workload->period_at = now;
+		workload->period_used = 0;
+	}
+	workload->period_used += sl_min_u64(used, 2 * PERIOD);
+}
+
 static void take_in(
 	struct sl_compute_node *compute, struct sl_compute_workload *workload, sl_ns now)
 {
@@ -156,8 +172,10 @@ static void take_in(
 		workload->since = now;
 		workload->shut_by = now + compute->patience;
 	}
-	if (!workload->metered)
+	if (!workload->metered && workload->runs) {
+		note_use(workload, now, sl_sub_sat(now, workload->since));
 		workload->runs = false;
+	}
 }
 
 /* --- charging ----------------------------------------------------------------------------- */
@@ -224,21 +242,6 @@ static void refill(struct sl_compute_workload *workload, sl_ns now)
 	workload->credit_at = now;
 }
 
-static void note_use(struct sl_compute_workload *workload, sl_ns now, sl_ns used)
-{
-	if (now - workload->period_at >= PERIOD) {
-		bool adjoins = now - workload->period_at < 2 * PERIOD;
-
-		workload->used =
-			adjoins ? workload->period_used * PERIOD /
-					  sl_max_u64(now - workload->period_at, PERIOD)
-				: 0;
-		workload->period_at = now;
-		workload->period_used = 0;
-	}
-	workload->period_used += sl_min_u64(used, 2 * PERIOD);
-}
-
 uint32_t sl_compute_used_pm(const struct sl_compute_workload *workload, sl_ns now)
 {
 	if (!workload->metered)
@@ -247,6 +250,14 @@ uint32_t sl_compute_used_pm(const struct sl_compute_workload *workload, sl_ns no
 		return workload->runs ? SL_COMPUTE_WHOLE : 0;
 	return (uint32_t)sl_min_u64(
 		workload->used * SL_COMPUTE_WHOLE / PERIOD, SL_COMPUTE_WHOLE);
+}
+
+sl_ns sl_compute_had(const struct sl_compute_workload *workload, bool alone, sl_ns now)
+{
+	bool counts = workload->runs && workload->endless == alone;
+
+	return (alone ? workload->had_alone : workload->had) +
+	       (counts ? sl_sub_sat(now, workload->since) : 0);
 }
 
 static bool is_wanted_by_another(
@@ -321,8 +332,8 @@ static void revoke(
 		(!has_limit(compute, workload) &&
 			!is_wanted_by_another(compute, workload)))
 		return;
-	workload->endless = false;
 	note_use(workload, now, now - workload->since);
+	workload->endless = false;
 	workload->since = now;
 	workload->shut_by = now + compute->patience;
 	sl_list_foreach (at, &workload->clients)

@@ -63,6 +63,8 @@ struct sl_compute_workload {
 	sl_ns credit_at;
 	/* For people: time in slices, now and in the last whole period. */
 	sl_ns period_at, period_used, used;
+	/* So far: time in slices that end, and in endless ones, which competed with nothing. */
+	sl_ns had, had_alone;
 	bool fresh; /* has not been compared with the others since it began to want */
 };
 
@@ -94,7 +96,14 @@ void sl_compute_want(struct sl_compute_client *client);
 void sl_compute_end(struct sl_compute_client *client, uint64_t order, bool wants);
 /* Decides. Returns when to step again at the latest, SL_NS_NEVER: after an event only. */
 sl_ns sl_compute_step(struct sl_compute_node *compute, sl_ns now);
+/* Do others' requests of a GPU's time leave less than that? Without a request: no. */
+static inline bool sl_compute_is_full(uint32_t others_pm, uint32_t request_pm)
+{
+	return request_pm && others_pm + request_pm > SL_COMPUTE_WHOLE;
+}
 /* What it used lately, thousandths of the time; UINT32_MAX: not metered. */
 uint32_t sl_compute_used_pm(const struct sl_compute_workload *workload, sl_ns now);
+/* `had` and `had_alone`, the running slice included. */
+sl_ns sl_compute_had(const struct sl_compute_workload *workload, bool alone, sl_ns now);
 
 #endif

@@ -17,7 +17,7 @@ static bool is_bad(const struct sl_advise_program *p)
 	return p->runs == 0 || p->observed > p->runs || p->gpus == 0 || p->gpus > 64 ||
 	       p->at_once == 0 || p->shareable_bytes == 0 ||
 	       p->p99_bytes > p->peak_bytes || p->mean_bytes > p->peak_bytes ||
-	       p->active_s > p->span_s;
+	       p->active_s > p->span_s || p->compute_ms > p->contested_ms;
 }
 
 bool sl_advise_is_kept(uint64_t peak_bytes, uint64_t limit_bytes,
@@ -45,11 +45,26 @@ static uint64_t proposal(
 }
 
 /* Within a tenth, or a grain. */
-static bool is_about(uint64_t a, uint64_t b)
+static bool is_about(uint64_t a, uint64_t b, uint64_t grain)
 {
 	uint64_t apart = a > b ? a - b : b - a;
 
-	return apart <= sl_max_u64(b / 10, SL_ADVISE_GRAIN);
+	return apart <= sl_max_u64(b / 10, grain);
+}
+
+/* What it had while others competed says nothing of one that nothing competed with. */
+static uint32_t compute_of(const struct sl_advise_program *p)
+{
+	uint64_t pm;
+
+	if (!p->compute_request_pm || p->contested_ms < SL_ADVISE_SPAN_MIN_S * 1000)
+		return 0;
+	pm = p->compute_ms * 1000 / p->contested_ms;
+	pm = (pm + pm / 10 + SL_ADVISE_COMPUTE_PM - 1) / SL_ADVISE_COMPUTE_PM *
+	     SL_ADVISE_COMPUTE_PM;
+	pm = sl_min_u64(sl_max_u64(pm, SL_ADVISE_COMPUTE_PM), 1000);
+	return is_about(p->compute_request_pm, pm, SL_ADVISE_COMPUTE_PM) ? 0
+									 : (uint32_t)pm;
 }
 
 struct sl_advice sl_advise(const struct sl_advise_program *p)
@@ -60,13 +75,17 @@ struct sl_advice sl_advise(const struct sl_advise_program *p)
 		return (struct sl_advice){.verdict = SL_ADVISE_BAD};
 	if (p->span_s < SL_ADVISE_SPAN_MIN_S)
 		return (struct sl_advice){.verdict = SL_ADVISE_TOO_SHORT};
-	if (is_limited(p))
-		return (struct sl_advice){.verdict = SL_ADVISE_LIMITED};
+	advice.compute_request_pm = compute_of(p);
+	if (is_limited(p)) {
+		advice.verdict = SL_ADVISE_LIMITED;
+		return advice;
+	}
 	advice.request_bytes = proposal(p->p99_bytes, p->p99_bytes / 10, p);
 	advice.limit_bytes = proposal(p->peak_bytes, p->peak_bytes / 4, p);
 	advice.limit_bytes = sl_max_u64(advice.limit_bytes, advice.request_bytes);
 	/* A limit that is too high costs nothing. */
-	if (p->observed < p->runs && is_about(p->request_bytes, advice.request_bytes) &&
+	if (p->observed < p->runs &&
+		is_about(p->request_bytes, advice.request_bytes, SL_ADVISE_GRAIN) &&
 		p->limit_bytes >= advice.request_bytes) {
 		advice.verdict = SL_ADVISE_KEEP;
 		advice.request_bytes = p->request_bytes;

@@ -6,8 +6,9 @@
  * and evicted ones: what a program asked for counts, not what there was room for.
  *
  * The request is what it needed for 99 % of the time plus a tenth, so that it does not depend on
- * luck; the limit is its maximum plus a quarter. Savings are counted by first-fit-decreasing
- * packing of every program, as often as it ran at once, with present and proposed requests. The
+ * luck; the limit is its maximum plus a quarter. A compute request is the share of the GPU's time
+ * that it had while others competed for it, plus a tenth. Savings are counted by
+ * first-fit-decreasing packing of every program, as often as it ran at once, with present and proposed requests. The
  * figure is an estimate: programs that ran together may not do so again.
  */
 #ifndef SL_POLICY_FIGURES_ADVISE_H
@@ -18,7 +19,8 @@
 /* A shorter running time says nothing about what it needs. */
 #define SL_ADVISE_SPAN_MIN_S 600
 /* Proposals are multiples of this. */
-#define SL_ADVISE_GRAIN (64 * SL_MIB)
+#define SL_ADVISE_GRAIN      (64 * SL_MIB)
+#define SL_ADVISE_COMPUTE_PM 10 /* the same, of a compute request */
 /* The most tasks that are packed; the total says if there were more. */
 #define SL_ADVISE_TASKS_MAX 20000
 
@@ -35,6 +37,9 @@ struct sl_advise_program {
 	uint64_t kept_peak_bytes, free_peak_bytes;
 	uint64_t request_bytes, limit_bytes; /* the largest they had */
 	uint64_t shareable_bytes;            /* the smallest GPU they ran on */
+	uint32_t compute_request_pm;         /* the largest they had */
+	/* On each GPU: time in which others competed for it, and what they had of that */
+	uint64_t contested_ms, compute_ms;
 };
 
 /* Whether a run was kept smaller than its need: it came near its limit, or one of its demands was
@@ -67,6 +72,7 @@ enum sl_advise_verdict {
 struct sl_advice {
 	enum sl_advise_verdict verdict;
 	uint64_t request_bytes, limit_bytes;
+	uint32_t compute_request_pm; /* another compute request; 0: none is proposed */
 };
 
 struct sl_advice sl_advise(const struct sl_advise_program *program);

@@ -67,7 +67,8 @@ static void admit(struct sl_node_step *step, const struct sl_event *event,
 	workload->idle_grace = event->workload_add.idle_grace;
 	if (event->workload_add.late && !event->workload_add.recovered &&
 		!(gpu_mask & (gpu_mask - 1)))
-		workload->others = event->workload_add.gpu_mask & ~gpu_mask;
+		workload->others = event->workload_add.gpu_mask &
+				   ~(gpu_mask | event->workload_add.compute_full);
 	sl_ledger_bind(&step->node->ledger, &workload->account, gpu_mask,
 		offer.request_bytes, offer.limit_bytes);
 	sl_node_emit(step, (struct sl_action){.type = SL_ACTION_ADMIT,
@@ -238,6 +239,8 @@ static uint32_t judge_new(struct sl_node_step *step, const struct sl_event *even
 	bool is_bound;
 
 	admit_facts(step->node, &ask, allowed, facts);
+	sl_each_gpu (gpu, event->workload_add.compute_full)
+		facts[gpu].compute_full = true;
 	sl_admit_judge(&ask, facts, &plan);
 	is_bound = plan.reason != SL_REASON_TOO_FEW_GPUS &&
 		   plan.reason != SL_REASON_LIMIT_BELOW_REQUEST &&

@@ -12,8 +12,8 @@ bool sl_need_is_same(const struct sl_need *a, const struct sl_need *b)
 {
 	return a->cpu_milli == b->cpu_milli && a->memory_mib == b->memory_mib &&
 	       a->gpus == b->gpus && a->gpu_milli == b->gpu_milli &&
-	       a->gpu_mib == b->gpu_mib && a->models == b->models &&
-	       a->pools == b->pools && a->only == b->only;
+	       a->compute_milli == b->compute_milli && a->gpu_mib == b->gpu_mib &&
+	       a->models == b->models && a->pools == b->pools && a->only == b->only;
 }
 
 uint32_t sl_fit_milli(const struct sl_fit_node *node, const struct sl_need *need)

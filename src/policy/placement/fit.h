@@ -20,7 +20,9 @@
  * share of each; SL_FIT_WHOLE: whole ones, which must be unused. gpu_mib: instead, or in addition,
  * memory of each in MiB. On a node whose GPUs have M MiB, that is ceil(1000 x gpu_mib / M)
  * thousandths, and the larger of the two counts. models, pools: bit i allows model or node pool i;
- * 0: any. only: the GPUs that it may use, a bit each, counted from each node's `first`; 0: any.
+ * 0: any. compute_milli: of gpu_milli, the requested share of each GPU's time, which its project's
+ * books count by themselves (sl_need_add_compute()). only: the GPUs that it may
+ * use, a bit each, counted from each node's `first`; 0: any.
  */
 struct sl_need {
 	uint32_t cpu_milli, memory_mib;
@@ -28,7 +30,16 @@ struct sl_need {
 	uint32_t gpu_mib;
 	uint64_t models, pools;
 	uint32_t only;
+	uint16_t compute_milli;
 };
+/* The task asks for that share of each GPU's time, too. It takes the larger of its shares of memory
+ * and of time, so what fits on a GPU by one fits by the other. */
+static inline void sl_need_add_compute(struct sl_need *need, uint32_t milli)
+{
+	need->compute_milli = (uint16_t)milli;
+	if (need->gpu_milli < milli)
+		need->gpu_milli = (uint16_t)milli;
+}
 bool sl_need_is_same(const struct sl_need *a, const struct sl_need *b);
 
 /*

@@ -10,7 +10,8 @@
 
 const char *sl_resource_name(uint32_t resource)
 {
-	static const char *const names[SL_RESOURCES] = {"gpu", "cpu", "memory"};
+	static const char *const names[SL_RESOURCES] = {
+		"gpu", "cpu", "memory", "compute"};
 
 	return resource < SL_RESOURCES ? names[resource] : "?";
 }
@@ -54,14 +55,17 @@ static void format_milli(int64_t milli, char text[32])
 const char *sl_resource_format(
 	enum sl_resource resource, int64_t amount, char *buf, size_t size)
 {
-	const char *thing = resource == SL_RES_GPU ? "GPU" : "core";
+	static const char *const units[SL_RESOURCES][2] = {[SL_RES_GPU] = {"GPU", "GPUs"},
+		[SL_RES_CPU] = {"core", "cores"},
+		[SL_RES_COMPUTE] = {"GPU of compute", "GPUs of compute"}};
 	char text[32];
 
+	if (amount == SL_QUOTA_ALL && resource == SL_RES_MEMORY) {
+		(void)snprintf(buf, size, "any amount of memory");
+		return buf;
+	}
 	if (amount == SL_QUOTA_ALL) {
-		(void)snprintf(buf, size, "any %s%s%s",
-			resource == SL_RES_MEMORY ? "amount of memory" : "number of ",
-			resource == SL_RES_MEMORY ? "" : thing,
-			resource == SL_RES_MEMORY ? "" : "s");
+		(void)snprintf(buf, size, "any number of %s", units[resource][1]);
 		return buf;
 	}
 	if (amount < 0)
@@ -75,7 +79,7 @@ const char *sl_resource_format(
 		return buf;
 	}
 	format_milli(amount, text);
-	(void)snprintf(buf, size, "%s %s%s", text, thing, amount == 1000 ? "" : "s");
+	(void)snprintf(buf, size, "%s %s", text, units[resource][amount != 1000]);
 	return buf;
 }
 

@@ -235,7 +235,7 @@ static void look(struct sl_joborder *order, struct slot *slot, uint32_t number, 
 	slot->id = project->id;
 }
 
-/* GPUs, then cores, then memory. */
+/* GPUs, then cores, memory and time. */
 static int compare(const struct sl_quantity *a, const struct sl_quantity *b)
 {
 	for (int r = 0; r < SL_RESOURCES; r++) {

@@ -2,8 +2,8 @@
  * tree - projects, what they are guaranteed, and what they have
  *
  * A forest: a project without a parent is at the top. Amounts are thousandths of a GPU, thousandths
- * of a core, MiB. The books of a project are sums over its whole branch. Pure; one array with
- * children linked by number. Numbers are dense and reused after removal.
+ * of a core, MiB, thousandths of a GPU's time. The books of a project are sums over its whole
+ * branch. Pure; one array with children linked by number. Numbers are dense and reused after removal.
  *
  * Jobs are usually in projects without children. A project with both shares what it has among its
  * children and its own jobs. These count as one more child, with the quota that the children leave,
@@ -17,7 +17,14 @@
 #include "base/error.h"
 #include "policy/books/index.h"
 
-enum sl_resource { SL_RES_GPU = 0, SL_RES_CPU, SL_RES_MEMORY, SL_RESOURCES };
+/* COMPUTE: requests of GPUs' time. */
+enum sl_resource {
+	SL_RES_GPU = 0,
+	SL_RES_CPU,
+	SL_RES_MEMORY,
+	SL_RES_COMPUTE,
+	SL_RESOURCES
+};
 
 /* quota and limit of a resource without bound. */
 #define SL_QUOTA_ALL (-1)

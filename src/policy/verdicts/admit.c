@@ -1,8 +1,8 @@
 /*
  * admit - see the header
  *
- * The allowed GPUs go through one sieve after the other (limit, size, health, room, contexts). The
- * first sieve that leaves too few names the reason. So users learn that a request can never fit
+ * The allowed GPUs go through one sieve after the other (limit, size, health, room, time, contexts).
+ * The first sieve that leaves too few names the reason. So users learn that a request can never fit
  * before they learn of neighbours in the way.
  */
 #include "policy/verdicts/admit.h"
@@ -97,7 +97,7 @@ void sl_admit_judge(const struct sl_admit_ask *ask,
 	uint64_t limit[SL_ADMIT_GPUS_MAX], size[SL_ADMIT_GPUS_MAX],
 		room[SL_ADMIT_GPUS_MAX], reserve[SL_ADMIT_GPUS_MAX];
 	uint32_t allowed = 0, sane = 0, sized = 0, healthy = 0, roomy = 0, lesser = 0;
-	uint32_t uncrowded = 0;
+	uint32_t uncrowded = 0, timely = 0;
 	uint32_t count = ask->gpu_count ? ask->gpu_count : 1;
 
 	*plan = (struct sl_admit_plan){.reason = SL_REASON_NONE};
@@ -116,6 +116,7 @@ void sl_admit_judge(const struct sl_admit_ask *ask,
 		reserve[i] = g->reserve_bytes;
 		allowed |= bit;
 		uncrowded |= g->crowded ? 0 : bit;
+		timely |= SL_MUTANT(ADMIT_COMPUTE_FULL, g->compute_full, false) ? 0 : bit;
 		sane |= limit_below_request(ask, g->shareable_bytes, offer) ? 0 : bit;
 		sized |= offer->request_bytes <= size[i] ? bit : 0;
 		healthy |= SL_MUTANT(ADMIT_DEGRADED, g->degraded, false) ? 0 : bit;
@@ -150,6 +151,8 @@ void sl_admit_judge(const struct sl_admit_ask *ask,
 		enough(plan, sized, count, SL_REASON_REQUEST_TOO_LARGE, size) &&
 		enough(plan, healthy, count, SL_REASON_DEGRADED, room) &&
 		enough(plan, roomy, count, SL_REASON_REQUESTS_TAKEN, room) &&
-		!enough(plan, roomy & uncrowded, count, SL_REASON_CONTEXTS_FULL, reserve))
+		enough(plan, roomy & timely, count, SL_REASON_COMPUTE_TAKEN, room) &&
+		!enough(plan, roomy & timely & uncrowded, count, SL_REASON_CONTEXTS_FULL,
+			reserve))
 		plan->wanted_bytes = gpu[plan->gpu].context_bytes;
 }

@@ -22,6 +22,7 @@ struct sl_admit_gpu {
 	 * too little, and beside that context a workload could never be fully resident. */
 	uint64_t context_bytes, reserve_bytes;
 	bool crowded;
+	bool compute_full; /* the workload's compute request does not fit */
 };
 
 struct sl_admit_ask {

@@ -25,7 +25,8 @@ struct sl_quantity cw_amount(const struct sl_need *need, struct sl_place place)
 	return (struct sl_quantity){
 		{[SL_RES_GPU] = (int64_t)__builtin_popcount(place.gpu_mask) * place.milli,
 			[SL_RES_CPU] = need->cpu_milli,
-			[SL_RES_MEMORY] = need->memory_mib}};
+			[SL_RES_MEMORY] = need->memory_mib,
+			[SL_RES_COMPUTE] = (int64_t)need->gpus * need->compute_milli}};
 }
 
 /* Whether it counts: as what is on nodes, including tasks that are being stopped; or as what

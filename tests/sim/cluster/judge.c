@@ -227,7 +227,8 @@ static struct sl_quantity most_of(const struct cw *w, const struct sl_need *need
 	}
 	return (struct sl_quantity){{[SL_RES_GPU] = (int64_t)need->gpus * milli,
 		[SL_RES_CPU] = need->cpu_milli,
-		[SL_RES_MEMORY] = need->memory_mib}};
+		[SL_RES_MEMORY] = need->memory_mib,
+		[SL_RES_COMPUTE] = (int64_t)need->gpus * need->compute_milli}};
 }
 
 /* Host memory in use on that node, by parked tasks and by those being parked. */

@@ -325,6 +325,8 @@ static struct sl_need some_need(struct cw *w)
 		need.gpus = one_in(w, 2) ? 1 : (uint16_t)(1u << below(w, 4));
 		need.gpu_milli = SL_FIT_WHOLE;
 	}
+	if (need.gpus && one_in(w, 4))
+		sl_need_add_compute(&need, (uint32_t)below(w, 11) * 100);
 	need.models = one_in(w, 6) ? 1 + below(w, 7) : 0;
 	need.pools = one_in(w, 8) ? 1 + below(w, 3) : 0;
 	need.only = one_in(w, 6) ? 1 + (uint32_t)below(w, UINT32_MAX) : 0;

@@ -8,7 +8,7 @@
 /* What one GPU would mean for the workload of the running event. */
 struct
 try {
-	bool allowed, sane, bounded, sized, healthy, roomy;
+	bool allowed, sane, bounded, sized, healthy, roomy, timely;
 	enum sl_reason bound;
 	uint64_t request, limit, shareable, room, burstable;
 	uint64_t free; /* now, less what others may still claim */
@@ -95,6 +95,7 @@ static struct try try_gpu(const struct shadow *s, uint32_t gpu)
 	t.bound = exceeded(s, &t);
 	t.bounded = t.bound == SL_REASON_NONE;
 	t.sized = t.request <= t.shareable;
+	t.timely = !(e->workload_add.compute_full >> gpu & 1);
 	t.healthy = !s->gpu[gpu].degraded;
 	t.roomy = taken <= t.shareable && t.request <= t.shareable - taken;
 	t.room = t.roomy ? t.shareable - taken - t.request : 0;
@@ -114,7 +115,8 @@ static struct try try_gpu(const struct shadow *s, uint32_t gpu)
 
 static bool is_possible(const struct try *t)
 {
-	return t->allowed && t->sane && t->bounded && t->sized && t->healthy && t->roomy;
+	return t->allowed && t->sane && t->bounded && t->sized && t->healthy &&
+	       t->roomy && t->timely;
 }
 
 /* Its burst capacity there: its part of unrequested memory, if that is free. */
@@ -215,7 +217,8 @@ void shadow_check_refuse(struct shadow *s, const struct sl_action *a)
 {
 	const struct sl_event *e = &s->event;
 	uint32_t wanted = e->workload_add.gpu_count ? e->workload_add.gpu_count : 1;
-	uint32_t allowed = 0, sane = 0, bounded = 0, sized = 0, healthy = 0, roomy = 0;
+	uint32_t allowed = 0, sane = 0, bounded = 0, sized = 0, healthy = 0, roomy = 0,
+		 timely = 0;
 	enum sl_reason expected = SL_REASON_NONE;
 	bool bound_named = false;
 
@@ -232,7 +235,9 @@ void shadow_check_refuse(struct shadow *s, const struct sl_action *a)
 		bound_named |= t.allowed && t.bound == (enum sl_reason)a->refuse.reason;
 		sized += t.allowed && t.sane && t.bounded && t.sized;
 		healthy += t.allowed && t.sane && t.bounded && t.sized && t.healthy;
-		roomy += is_possible(&t);
+		roomy += t.allowed && t.sane && t.bounded && t.sized && t.healthy &&
+			 t.roomy;
+		timely += is_possible(&t);
 	}
 	if (e->type == SL_EVENT_WORKLOAD_ADD &&
 		shadow_workload(s, e->workload_add.workload))
@@ -254,6 +259,8 @@ void shadow_check_refuse(struct shadow *s, const struct sl_action *a)
 		expected = SL_REASON_DEGRADED;
 	else if (roomy < wanted)
 		expected = SL_REASON_REQUESTS_TAKEN;
+	else if (timely < wanted)
+		expected = SL_REASON_COMPUTE_TAKEN;
 	if (a->refuse.reason != (uint32_t)expected)
 		shadow_fail(s, "refused for %s, expected %s",
 			sl_reason_name(a->refuse.reason), sl_reason_name(expected));

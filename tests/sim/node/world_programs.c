@@ -100,19 +100,23 @@ static void add_workload(struct world *w)
 		.shape = random_shape(w)};
 	if (wl->shape == WORLD_GANG || sl_rng_one_in(&w->rng, 4))
 		count = (uint32_t)sl_rng_between(&w->rng, 0, 3);
-	world_step(w, (struct sl_event){.type = SL_EVENT_WORKLOAD_ADD,
-			      .workload_add = {.workload = wl->id,
-				      .request = world_amount(w),
-				      .limit = world_amount(w),
-				      .gpu_count = count,
-				      .gpu_mask = sl_rng_one_in(&w->rng, 3)
-							  ? (uint32_t)sl_rng_next(&w->rng)
-							  : UINT32_MAX,
-				      .priority = wl->priority,
-				      .owned = owned_by(w, wl->owner) + 1,
-				      .flags = wl->flags,
-				      .wait_max = wl->wait_max,
-				      .bounds = world_bounds(w)}});
+	world_step(w,
+		(struct sl_event){.type = SL_EVENT_WORKLOAD_ADD,
+			.workload_add = {.workload = wl->id,
+				.request = world_amount(w),
+				.limit = world_amount(w),
+				.gpu_count = count,
+				.gpu_mask = sl_rng_one_in(&w->rng, 3)
+						    ? (uint32_t)sl_rng_next(&w->rng)
+						    : UINT32_MAX,
+				.priority = wl->priority,
+				.owned = owned_by(w, wl->owner) + 1,
+				.flags = wl->flags,
+				.wait_max = wl->wait_max,
+				.bounds = world_bounds(w),
+				.compute_full = sl_rng_one_in(&w->rng, 8)
+							? (uint32_t)sl_rng_next(&w->rng)
+							: 0}});
 	world_react(w);
 }
 

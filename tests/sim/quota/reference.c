@@ -310,7 +310,7 @@ enum sl_tree_outcome ref_put(struct ref *ref, uint64_t id, uint64_t parent,
 
 static bool nothing(const struct sl_quantity *q)
 {
-	return !q->of[0] && !q->of[1] && !q->of[2];
+	return !q->of[0] && !q->of[1] && !q->of[2] && !q->of[3];
 }
 
 bool ref_remove(struct ref *ref, uint64_t id)
@@ -521,12 +521,15 @@ static int rivals(const struct rival *a, const struct rival *b)
 		(deficit(a, 0) < deficit(b, 0)) - (deficit(a, 0) > deficit(b, 0)),
 		(deficit(a, 1) < deficit(b, 1)) - (deficit(a, 1) > deficit(b, 1)),
 		(deficit(a, 2) < deficit(b, 2)) - (deficit(a, 2) > deficit(b, 2)),
+		(deficit(a, 3) < deficit(b, 3)) - (deficit(a, 3) > deficit(b, 3)),
 		(a->job->wants.of[0] > b->job->wants.of[0]) -
 			(a->job->wants.of[0] < b->job->wants.of[0]),
 		(a->job->wants.of[1] > b->job->wants.of[1]) -
 			(a->job->wants.of[1] < b->job->wants.of[1]),
 		(a->job->wants.of[2] > b->job->wants.of[2]) -
 			(a->job->wants.of[2] < b->job->wants.of[2]),
+		(a->job->wants.of[3] > b->job->wants.of[3]) -
+			(a->job->wants.of[3] < b->job->wants.of[3]),
 		(a->job->submitted > b->job->submitted) -
 			(a->job->submitted < b->job->submitted),
 		(a->created > b->created) - (a->created < b->created),

@@ -17,6 +17,8 @@
 #define LIMIT          ".gpu-memory.limit"
 #define NAME_KEY       "gpu-fraction-container-name"
 #define COUNT_KEY      "gpu-fraction-num-devices"
+#define COMPUTE_KEY    "sluice.dev/compute"
+#define COMPUTE_LIMIT  "sluice.dev/compute-limit"
 #define LIMIT_VARIABLE "RUNAI_GPU_MEMORY_LIMIT"
 /* A DNS label. */
 #define CONTAINER_MAX 63
@@ -440,6 +442,50 @@ static bool read_common(struct reader *reader)
 	return true;
 }
 
+static bool read_percent(struct reader *reader, const char *key, uint32_t *out)
+{
+	const char *text = annotation(reader, key);
+	size_t digits = text ? strspn(text, "0123456789") : 0;
+
+	if (!text)
+		return true;
+	if (digits > 0 && digits <= 3 && !text[digits])
+		*out = (uint32_t)strtoul(text, NULL, 10);
+	if (*out >= 1 && *out <= 100)
+		return true;
+	return bad(reader,
+		"%s is \"%.40s\": write a whole percent of each GPU's time, \"1\" to "
+		"\"100\"",
+		key, text);
+}
+
+static bool read_compute(struct reader *reader)
+{
+	uint32_t compute = 0, limit = 0;
+
+	if (!read_percent(reader, COMPUTE_KEY, &compute) ||
+		!read_percent(reader, COMPUTE_LIMIT, &limit))
+		return false;
+	if (!compute && !limit)
+		return true;
+	if (reader->out->count == 0)
+		return bad(reader,
+			"%s is given, and no request: write gpu-fraction or gpu-memory "
+			"as "
+			"well",
+			compute ? COMPUTE_KEY : COMPUTE_LIMIT);
+	if (!sl_share_compute_fits(compute, limit))
+		return bad(reader,
+			COMPUTE_LIMIT " is below " COMPUTE_KEY ": write at least %u, or "
+				      "leave it out",
+			compute);
+	for (size_t i = 0; i < reader->out->count; i++) {
+		reader->out->of[i].compute_pct = compute;
+		reader->out->of[i].compute_limit_pct = limit;
+	}
+	return true;
+}
+
 /* Another GPU resource that the container asks for: a device plugin's, or a whole GPU; NULL:
  * none. */
 static const char *other_resource(const json_t *container)
@@ -489,7 +535,7 @@ int sl_asks_read(const json_t *pod, struct sl_asks *out, struct sl_error *err)
 		return SL_ASKS_BAD;
 	has_kai = out->count > 0;
 	if (!read_fractioning(&reader) || !complete(&reader, has_kai) ||
-		!read_common(&reader))
+		!read_common(&reader) || !read_compute(&reader))
 		return SL_ASKS_BAD;
 	if (out->count == 0)
 		return SL_ASKS_NONE;

@@ -13,6 +13,10 @@
  *   kai-gpu-fractioning, for each container by its name:
  *     nvidia.com/container.NAME.gpu-memory.request, .limit   quantities; one stands for both
  *
+ *   Sluice's own, beside either of them, for all containers that ask:
+ *     sluice.dev/compute        guaranteed share of the GPUs' time in percent, 1 to 100
+ *     sluice.dev/compute-limit  the most of it while others want the GPU, likewise
+ *
  * A limit that is missing stays unset; in the second family it becomes the request. Both families
  * may be present if they agree. Bytes are rounded up to whole MiB. Pure.
  */
@@ -42,6 +46,7 @@ struct sl_ask {
 	struct sl_amount request;
 	struct sl_amount limit; /* of the same kind, at least the request; or UNSET */
 	uint32_t gpus;          /* 1 to SL_SHARE_DEVICES */
+	uint32_t compute_pct, compute_limit_pct; /* 0: none */
 };
 
 /* Texts belong to the pod. */

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "cluster/kubernetes/api/parse.h"
 #include "cluster/kubernetes/api/quantity.h"
+#include "cluster/kubernetes/claims/share.h"
 #include "cluster/kubernetes/claims/slice.h"
 
 /* Sizes that differ by less count as one. */
@@ -221,7 +222,16 @@ static struct share share_of(
 	return share;
 }
 
-static json_t *capacity_of(const struct share *share)
+static void set_percent(json_t *requests, const char *key, uint32_t percent)
+{
+	char text[16];
+
+	(void)snprintf(text, sizeof(text), "%u", percent);
+	if (percent)
+		(void)json_object_set_new(requests, key, json_string(text));
+}
+
+static json_t *capacity_of(const struct sl_ask *ask, const struct share *share)
 {
 	char request[SL_KUBE_QUANTITY_MAX], limit[SL_KUBE_QUANTITY_MAX];
 	json_t *requests =
@@ -230,6 +240,8 @@ static json_t *capacity_of(const struct share *share)
 	if (share->limit > share->request)
 		(void)json_object_set_new(requests, "memoryLimit",
 			json_string(sl_kube_quantity(share->limit, limit)));
+	set_percent(requests, "compute", ask->compute_pct);
+	set_percent(requests, "computeLimit", ask->compute_limit_pct);
 	return json_pack("{so}", "requests", requests);
 }
 
@@ -252,7 +264,7 @@ static json_t *request_of(
 {
 	json_t *request = json_pack("{sssssIso}", "deviceClassName", SL_KUBE_CLASS,
 		"allocationMode", "ExactCount", "count", (json_int_t)ask->gpus,
-		"capacity", capacity_of(share));
+		"capacity", capacity_of(ask, share));
 
 	if (size)
 		(void)json_object_set_new(request, "selectors", selectors_of(size));
@@ -471,6 +483,26 @@ static struct share share_of_part(const json_t *part, const struct sl_sizes *siz
 	return share;
 }
 
+static bool check_compute(const json_t *part, const char *name, struct sl_error *err)
+{
+	const json_t *asked = sl_kube_at(part, "capacity", "requests", NULL);
+	const char *compute = sl_kube_text_at(asked, "compute", NULL);
+	const char *limit = sl_kube_text_at(asked, "computeLimit", NULL);
+	uint64_t one = 0, most = 0;
+
+	if ((!compute[0] || sl_kube_quantity_parse(compute, &one)) &&
+		(!limit[0] || sl_kube_quantity_parse(limit, &most)) &&
+		sl_share_compute_fits(one, most))
+		return true;
+	sl_error_set(err,
+		"request %.63s: compute is \"%.20s\" and computeLimit \"%.20s\": write "
+		"whole "
+		"percents of each GPU's time up to 100, and a computeLimit of at least "
+		"compute, or leave it out",
+		name, compute, limit);
+	return false;
+}
+
 static bool check_part(const json_t *part, const char *name,
 	const struct sl_bounds *bounds, const struct sl_sizes *sizes,
 	struct sl_error *note, struct sl_error *err)
@@ -480,6 +512,8 @@ static bool check_part(const json_t *part, const char *name,
 	uint64_t most = sl_min_u64(bounds->max_request, bounds->max_limit);
 	char limit[SL_KUBE_QUANTITY_MAX], request[SL_KUBE_QUANTITY_MAX];
 
+	if (!check_compute(part, name, err))
+		return false;
 	if (has_memory && !share.request) {
 		sl_error_set(err,
 			"request %.63s: memory is %.40s: write an amount such as 8Gi, or "

@@ -32,10 +32,27 @@ static bool read_amount(const json_t *result, const char *key, uint64_t absent,
 	return false;
 }
 
+bool sl_share_compute_fits(uint64_t compute, uint64_t limit)
+{
+	return compute <= 100 && limit <= 100 && (!limit || limit >= compute);
+}
+
+static bool check_compute(uint64_t compute, uint64_t limit, struct sl_error *err)
+{
+	if (sl_share_compute_fits(compute, limit))
+		return true;
+	sl_error_set(err,
+		"the claim's compute is %llu and its computeLimit %llu; write percents "
+		"up "
+		"to 100, and a computeLimit of at least compute, or none",
+		(unsigned long long)compute, (unsigned long long)limit);
+	return false;
+}
+
 static int add_device(const json_t *result, struct sl_share *out, struct sl_error *err)
 {
 	struct sl_share_device *device = &out->devices[out->count];
-	uint64_t memory, limit;
+	uint64_t memory, limit, compute, compute_limit;
 
 	if (out->count == SL_SHARE_DEVICES) {
 		sl_error_set(err,
@@ -56,7 +73,10 @@ static int add_device(const json_t *result, struct sl_share *out, struct sl_erro
 		return SL_SHARE_BAD;
 	}
 	if (!read_amount(result, "memory", UINT64_MAX, &memory, err) ||
-		!read_amount(result, "memoryLimit", 0, &limit, err))
+		!read_amount(result, "memoryLimit", 0, &limit, err) ||
+		!read_amount(result, "compute", 0, &compute, err) ||
+		!read_amount(result, "computeLimit", 0, &compute_limit, err) ||
+		!check_compute(compute, compute_limit, err))
 		return SL_SHARE_BAD;
 	if (limit && memory != UINT64_MAX && limit < memory) {
 		sl_error_set(err, "the claim's memoryLimit is below its memory; give at "
@@ -74,14 +94,18 @@ static int add_device(const json_t *result, struct sl_share *out, struct sl_erro
 			"in one, or add a constraint of distinct devices");
 		return SL_SHARE_BAD;
 	}
-	if (out->count && (memory != out->memory || limit != out->limit)) {
+	if (out->count && (memory != out->memory || limit != out->limit ||
+				  compute != out->compute_pct ||
+				  compute_limit != out->compute_limit_pct)) {
 		sl_error_set(err,
 			"the claim has different amounts of its GPUs; give all its "
-			"requests the same memory and memoryLimit, or make two claims");
+			"requests the same amounts, or make two claims");
 		return SL_SHARE_BAD;
 	}
 	out->memory = memory;
 	out->limit = limit;
+	out->compute_pct = compute;
+	out->compute_limit_pct = compute_limit;
 	out->count++;
 	return SL_SHARE_OK;
 }

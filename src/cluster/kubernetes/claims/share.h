@@ -34,9 +34,13 @@ struct sl_share {
 	/* Per device, in bytes: request and limit of the workload. Limit 0: none given. Memory
 	 * UINT64_MAX: all of it. */
 	uint64_t memory, limit;
+	uint64_t compute_pct, compute_limit_pct; /* of each GPU's time; 0: none given */
 	uint32_t count;
 	struct sl_share_device devices[SL_SHARE_DEVICES];
 };
+
+/* Are these percents of a GPU's time a request and its limit (0: none)? */
+bool sl_share_compute_fits(uint64_t compute, uint64_t limit);
 
 /* Reads a claim of the API server, for the pool (node) of that name. */
 SL_MUST_CHECK int sl_share_read(const json_t *claim, const char *pool,

@@ -17,6 +17,8 @@
 
 /* More than all claims of a GPU can ask for together. */
 #define LIMIT_CAPACITY_BYTES (1024 * 1024 * SL_GIB)
+/* In percent, likewise. */
+#define COMPUTE_LIMIT_CAPACITY "1M"
 /* The API server requires space for the smallest request and one step. */
 #define LEAST_BYTES (2 * SL_MIB)
 /* Longest text of an attribute. */
@@ -164,10 +166,11 @@ static json_t *capacities_of(const struct sl_kube_gpu *gpu, unsigned int factor_
 	(void)sl_kube_quantity(offered_bytes(gpu, factor_pct), offered);
 	(void)sl_kube_quantity(gpu->shareable_bytes - gpu->shareable_bytes % SL_MIB, own);
 	(void)sl_kube_quantity(LIMIT_CAPACITY_BYTES, endless);
-	return json_pack("{sososo}", "memory",
+	return json_pack("{sosososo}", "memory",
 		capacity(offered, offered, "1Mi", "1Mi", offered), "memoryLimit",
 		capacity(endless, "0", "0", "1Mi", own), "compute",
-		capacity("100", "0", "0", "1", "100"));
+		capacity("100", "0", "0", "1", "100"), "computeLimit",
+		capacity(COMPUTE_LIMIT_CAPACITY, "0", "0", "1", "100"));
 }
 
 /* --- the slice ----------------------------------------------------------------------------- */

@@ -8,7 +8,9 @@
  *                without it takes all of it.
  *   memoryLimit  the most that a claim's memory may grow to. Claims do not use it up: each may ask
  *                for all that the GPU can share. 0 means the same as no value.
- *   compute      guaranteed share in percent; 0 means the same as no value.
+ *   compute      guaranteed share of the GPU's time in percent; 0 means the same as no value.
+ *   computeLimit the most of its time in percent while others want it. As with memoryLimit, claims
+ *                do not use it up, and 0 means the same as no value.
  *
  * Amounts are whole MiB, rounded down. A GPU that is lost or degraded has a taint, which keeps new
  * claims away. Pure.

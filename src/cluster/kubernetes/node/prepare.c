@@ -172,6 +172,8 @@ int sl_kube_node_entry(const struct sl_kube_node *node, const struct sl_share *s
 	add->limit_value = share->limit;
 	if (!share->limit)
 		add->limit_kind = SL_AMOUNT_UNSET;
+	add->compute_request_pm = (uint32_t)share->compute_pct * 10;
+	add->compute_limit_pm = (uint32_t)share->compute_limit_pct * 10;
 	add->gpu_count = share->count;
 	add->priority_biased = SL_PRIORITY_BIAS;
 	add->flags = SL_RUN_VISIBLE_SET;

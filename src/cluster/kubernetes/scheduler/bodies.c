@@ -66,21 +66,35 @@ json_t *sl_bodies_know_claim(const struct sl_facts_pod *pod, const json_t *exten
 		"requestMappings", json_object_get(extended, "requestMappings"));
 }
 
+/* A slice of an earlier version has no computeLimit, so it is written only where asked for. */
+static void set_compute_limit(json_t *result, uint32_t percent)
+{
+	char text[16];
+
+	(void)snprintf(text, sizeof(text), "%u", percent);
+	if (percent)
+		(void)json_object_set_new(json_object_get(result, "consumedCapacity"),
+			"computeLimit", json_string(text));
+}
+
 static json_t *result(
 	const struct sl_bodies_allocation *a, const struct sl_bodies_device *device)
 {
 	char memory[SL_KUBE_QUANTITY_MAX], limit[SL_KUBE_QUANTITY_MAX], compute[16],
 		id[37];
+	json_t *result;
 
 	share_id(id);
 	(void)snprintf(compute, sizeof(compute), "%u", device->compute_pct);
-	return json_pack("{ss ss ss ss ss s{ss ss ss}}", "request", device->request,
+	result = json_pack("{ss ss ss ss ss s{ss ss ss}}", "request", device->request,
 		"driver", SL_KUBE_DRIVER, "pool", a->pool, "device", device->name,
 		"shareID", id, "consumedCapacity", "memory",
 		sl_kube_quantity((uint64_t)device->memory_mib * SL_MIB, memory),
 		"memoryLimit",
 		sl_kube_quantity((uint64_t)device->limit_mib * SL_MIB, limit), "compute",
 		compute);
+	set_compute_limit(result, device->compute_limit_pct);
+	return result;
 }
 
 /* Copies the claim's configuration for the driver. */

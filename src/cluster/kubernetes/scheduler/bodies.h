@@ -14,8 +14,9 @@
 /* One GPU of an allocation. */
 struct sl_bodies_device {
 	const char *name;
-	const char *request;                         /* its name in the claim */
-	uint32_t memory_mib, limit_mib, compute_pct; /* limit 0: none was asked for */
+	const char *request;            /* its name in the claim */
+	uint32_t memory_mib, limit_mib; /* limit 0: none was asked for */
+	uint32_t compute_pct, compute_limit_pct;
 };
 
 struct sl_bodies_allocation {

@@ -11,6 +11,7 @@
 #include "cluster/kubernetes/api/parse.h"
 #include "cluster/kubernetes/api/quantity.h"
 #include "cluster/kubernetes/scheduler/extended.h"
+#include "cluster/kubernetes/claims/share.h"
 #include "cluster/kubernetes/claims/slice.h"
 #include "wire/wire.h"
 
@@ -401,21 +402,22 @@ static bool read_capacity(const json_t *asked, const char *key, uint64_t *out,
 static void read_amounts(const json_t *exactly, struct sl_facts_claim *out)
 {
 	const json_t *asked = sl_kube_at(exactly, "capacity", "requests", NULL), *value;
-	uint64_t memory, limit, compute;
+	uint64_t memory, limit, compute, compute_limit;
 	const char *key;
 
 	json_object_foreach((json_t *)asked, key, value)
 	{
 		if (strcmp(key, "memory") != 0 && strcmp(key, "memoryLimit") != 0 &&
-			strcmp(key, "compute") != 0)
+			strcmp(key, "compute") != 0 && strcmp(key, "computeLimit") != 0)
 			refuse(&out->refusal,
 				"a GPU has no capacity %.60s; it has memory, "
-				"memoryLimit and compute",
+				"memoryLimit, compute and computeLimit",
 				key);
 	}
 	if (!read_capacity(asked, "memory", &memory, &out->refusal) ||
 		!read_capacity(asked, "memoryLimit", &limit, &out->refusal) ||
-		!read_capacity(asked, "compute", &compute, &out->refusal))
+		!read_capacity(asked, "compute", &compute, &out->refusal) ||
+		!read_capacity(asked, "computeLimit", &compute_limit, &out->refusal))
 		return;
 	if (!memory && json_object_get(asked, "memory"))
 		refuse(&out->refusal,
@@ -427,9 +429,12 @@ static void read_amounts(const json_t *exactly, struct sl_facts_claim *out)
 		refuse(&out->refusal,
 			"the claim's memoryLimit is below its memory; give at least "
 			"that, or leave memoryLimit out");
-	if (compute > 100)
-		refuse(&out->refusal, "the claim's compute is above 100 percent");
+	if (!sl_share_compute_fits(compute, compute_limit))
+		refuse(&out->refusal, "the claim's compute and computeLimit are percents "
+				      "up to 100, and "
+				      "computeLimit is at least compute, or left out");
 	out->compute_pct = (uint32_t)sl_min_u64(compute, 100);
+	out->compute_limit_pct = (uint32_t)sl_min_u64(compute_limit, 100);
 }
 
 static void refuse_request(const json_t *request, struct sl_facts_refusal *refusal)
@@ -498,9 +503,11 @@ static void read_request(
 		out->memory_mib = one.memory_mib;
 		out->limit_mib = one.limit_mib;
 		out->compute_pct = one.compute_pct;
+		out->compute_limit_pct = one.compute_limit_pct;
 	}
 	if (one.memory_mib != out->memory_mib || one.limit_mib != out->limit_mib ||
-		one.compute_pct != out->compute_pct)
+		one.compute_pct != out->compute_pct ||
+		one.compute_limit_pct != out->compute_limit_pct)
 		refuse(&out->refusal,
 			"the claim's requests ask for different amounts, which this "
 			"scheduler does not serve; give all of them the same");

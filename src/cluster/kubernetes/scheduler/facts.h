@@ -92,7 +92,7 @@ struct sl_facts_claim {
 	struct sl_facts_request *request;
 	uint32_t requests;
 	uint16_t gpus; /* in all requests */
-	uint32_t memory_mib, limit_mib, compute_pct;
+	uint32_t memory_mib, limit_mib, compute_pct, compute_limit_pct;
 	bool is_leaving,
 		is_protected; /* protected: it has the finalizer of the allocation */
 	struct sl_facts_refusal refusal;

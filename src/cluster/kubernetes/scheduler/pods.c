@@ -148,8 +148,8 @@ struct sl_need sl_ks_pod_need(const struct sl_ks *ks, const struct sl_ks_pod *po
 		return need;
 	need.gpus = claim->gpus;
 	need.gpu_mib = claim->memory_mib;
-	need.gpu_milli =
-		(uint16_t)(claim->memory_mib ? claim->compute_pct * 10 : SL_FIT_WHOLE);
+	need.gpu_milli = claim->memory_mib ? 0 : SL_FIT_WHOLE;
+	sl_need_add_compute(&need, claim->compute_pct * 10);
 	for (uint32_t i = 0; claim->limit_mib && i < ks->limit_count; i++) {
 		if (ks->limits[i] >= claim->limit_mib)
 			need.models |= 1ull << i;

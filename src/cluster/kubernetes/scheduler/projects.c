@@ -308,14 +308,15 @@ static void warn_of_quota(struct sl_ks *ks, struct sl_ks_project *project)
 
 void sl_ks_add_projects(struct sl_ks *ks)
 {
-	struct sl_project_rules nothing = {.weight = {1, 1, 1}},
-				all = {.weight = {1, 1, 1}};
+	struct sl_project_rules nothing = {.weight = {1, 1, 1, 1}},
+				all = {.weight = {1, 1, 1, 1}};
 	sl_cleanup(sl_freep) struct sl_ks_project **projects = NULL;
 	size_t count = 0;
 
 	for (int r = 0; r < SL_RESOURCES; r++)
 		nothing.limit.of[r] = all.quota.of[r] = all.limit.of[r] = SL_QUOTA_ALL;
-	nothing.quota.of[SL_RES_CPU] = nothing.quota.of[SL_RES_MEMORY] = SL_QUOTA_ALL;
+	nothing.quota = all.quota;
+	nothing.quota.of[SL_RES_GPU] = 0;
 	put(ks, ks->others, 0, &all);
 	put(ks, ks->nameless.id, 0, &nothing);
 	sl_ks_free_spaces(ks);

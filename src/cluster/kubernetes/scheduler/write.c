@@ -327,7 +327,8 @@ static json_t *allocation(const struct sl_ks_pod *pod)
 			.memory_mib =
 				claim->memory_mib ? claim->memory_mib : gpu->memory_mib,
 			.limit_mib = claim->limit_mib,
-			.compute_pct = claim->compute_pct};
+			.compute_pct = claim->compute_pct,
+			.compute_limit_pct = claim->compute_limit_pct};
 	}
 	allocated = sl_bodies_allocate(&body);
 	json_decref(config);

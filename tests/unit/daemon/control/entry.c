@@ -235,6 +235,38 @@ static void what_cannot_be_is_refused(void **state)
 	rig_peer_end(&peer);
 }
 
+/* A claim's compute request counts beside others'; no GPU has more than its time. */
+static void time_is_given_once(void **state)
+{
+	struct rig *rig = *state;
+	struct rig_peer peer = control(rig);
+	union sl_msg msg = add_message(KEY, RIG_GIB, RIG_GIB);
+	struct sl_msg_use_row row;
+
+	msg.entry_add.compute_request_pm = 400;
+	msg.entry_add.compute_limit_pm = 500;
+	rig_send(&peer, &msg);
+	rig_expect(&peer, SL_MSG_ENTRY_REPLY, &msg);
+	assert_int_equal(msg.entry_reply.ok, 1);
+	assert_int_equal(rig_uses(rig, &row, 1), 1);
+	assert_int_equal(row.compute_request_pm, 400);
+	assert_int_equal(row.compute_limit_pm, 500);
+	msg = add_message("another", RIG_GIB, RIG_GIB);
+	msg.entry_add.flags = SL_RUN_VISIBLE_SET;
+	sl_wire_str(msg.entry_add.visible, sizeof(msg.entry_add.visible), "0");
+	msg.entry_add.compute_request_pm = 700;
+	refused(&peer, msg, "others' compute requests leave 0.6 at best");
+	msg.entry_add.compute_limit_pm = 600;
+	refused(&peer, msg, "--compute-limit must not be below");
+	msg.entry_add.compute_request_pm = msg.entry_add.compute_limit_pm;
+	rig_send(&peer, &msg);
+	rig_expect(&peer, SL_MSG_ENTRY_REPLY, &msg);
+	assert_int_equal(msg.entry_reply.ok, 1);
+	rig_peer_end(&peer);
+	end(rig, "another");
+	end(rig, KEY);
+}
+
 /* The claim was placed anew, and its former memory is still there. */
 static void the_same_key_elsewhere(void **state)
 {
@@ -456,6 +488,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(nothing_else_gets_in, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			what_cannot_be_is_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(time_is_given_once, setup, teardown),
 		cmocka_unit_test(the_same_key_elsewhere),
 		cmocka_unit_test(one_container_leaves_room),
 		cmocka_unit_test_setup_teardown(two_of_one_name, setup, teardown),

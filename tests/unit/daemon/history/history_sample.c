@@ -52,6 +52,8 @@ struct what {
 	uint32_t work_pm;            /* of all work; with `told` */
 	bool told;
 	uint64_t turns, turn_left_ms;
+	uint32_t compute_pm; /* 0: not metered */
+	uint64_t had_us, alone_us;
 };
 
 static void add(struct sl_history_sample *sample, uint64_t workload, struct what what)
@@ -73,6 +75,10 @@ static void add(struct sl_history_sample *sample, uint64_t workload, struct what
 	msg.use_row.turns = what.turns;
 	msg.use_row.turn_left_ms = what.turn_left_ms;
 	msg.use_row.work_pm = what.told ? what.work_pm : UINT32_MAX;
+	msg.use_row.compute_request_pm = what.compute_pm;
+	msg.use_row.compute_used_pm = what.compute_pm ? 0 : UINT32_MAX;
+	msg.use_row.compute_us = what.had_us;
+	msg.use_row.compute_alone_us = what.alone_us;
 	msg.use_row.residency = what.residency ? what.residency : SL_WIRE_BOUND;
 	sl_history_sample_take(sample, &msg);
 	sl_wire_init(&msg, SL_MSG_CLIENT_ROW);
@@ -350,6 +356,28 @@ static void counters_are_of_the_time_between(void **state)
 
 /* Turns exist only where not all workloads fit. A workload alone, or beside an idle one, has none;
  * nor has one with memory on the host. */
+/* Time alone is not contested, and without shares nothing is. */
+static void time_is_of_the_contest(void **state)
+{
+	begin(&samples[0], T0, 100);
+	add(&samples[0], 1, (struct what){.compute_pm = 300, .had_us = 5000000});
+	add(&samples[0], 2, (struct what){.compute_pm = 200, .alone_us = 1000});
+	add(&samples[0], 3, (struct what){.had_us = 700});
+	begin(&samples[1], T0 + 2, 100);
+	add(&samples[1], 1, (struct what){.compute_pm = 300, .had_us = 5600000});
+	add(&samples[1], 2,
+		(struct what){.compute_pm = 200, .had_us = 250000, .alone_us = 1501000});
+	add(&samples[1], 3, (struct what){.had_us = 700});
+	between();
+	assert_int_equal(sum(1, SL_HISTORY_USE_compute_request), 600);
+	assert_int_equal(sum(1, SL_HISTORY_USE_contested_ms), 2000);
+	assert_int_equal(sum(1, SL_HISTORY_USE_compute_us), 600000);
+	assert_int_equal(sum(2, SL_HISTORY_USE_contested_ms), 500);
+	assert_int_equal(sum(2, SL_HISTORY_USE_compute_us), 250000);
+	assert_int_equal(sum(3, SL_HISTORY_USE_contested_ms), 0);
+	assert_int_equal(sum(3, SL_HISTORY_USE_compute_us), 0);
+}
+
 static void a_turn_is_had_before_others(void **state)
 {
 	begin(&samples[0], T0, 100);
@@ -539,6 +567,7 @@ int main(void)
 		FRESH(nobody_works_on_an_idle_gpu),
 		FRESH(what_is_not_known_is_not_idle),
 		FRESH(counters_are_of_the_time_between),
+		FRESH(time_is_of_the_contest),
 		FRESH(a_turn_is_had_before_others),
 		FRESH(parked_requests_are_not_allocated),
 		FRESH(minutes_are_not_crossed),

@@ -17,6 +17,7 @@ static const char whole[] =
 	"    memory:\n"
 	"      quota: 64GiB\n"
 	"      limit: 128Gi\n"
+	"    compute: {quota: 0.5, limit: 1.25, over_quota_weight: 2}\n"
 	"    priority: -5\n"
 	"    users: [alice, _, \"1000\"]\n"
 	"    groups: [ml, ops]\n"
@@ -46,6 +47,9 @@ static void reads_every_field(void **state)
 	assert_int_equal(row->limit.of[SL_RES_CPU], 64250);
 	assert_int_equal(row->quota.of[SL_RES_MEMORY], 64 << 10);
 	assert_int_equal(row->limit.of[SL_RES_MEMORY], 128 << 10);
+	assert_int_equal(row->quota.of[SL_RES_COMPUTE], 500);
+	assert_int_equal(row->limit.of[SL_RES_COMPUTE], 1250);
+	assert_int_equal(row->weight[SL_RES_COMPUTE], 2);
 	assert_int_equal(row->priority, -5);
 	assert_string_equal(row->users, "alice,_,1000");
 	assert_string_equal(row->groups, "ml,ops");
@@ -58,6 +62,7 @@ static void reads_every_field(void **state)
 	assert_string_equal(row->parent, "");
 	assert_int_equal(row->quota.of[SL_RES_GPU], 0);
 	assert_int_equal(row->quota.of[SL_RES_CPU], SL_QUOTA_ALL);
+	assert_int_equal(row->quota.of[SL_RES_COMPUTE], SL_QUOTA_ALL);
 	assert_int_equal(row->limit.of[SL_RES_GPU], SL_QUOTA_ALL);
 	assert_int_equal(row->weight[SL_RES_MEMORY], 1);
 	assert_false(row->no_swap);

@@ -99,7 +99,7 @@ static struct sl_metrics_books *make_books(uint32_t gpus, uint32_t workloads)
 	books->sums = make_sums();
 	books->quotas = calloc(1, sizeof(*books->quotas));
 	assert_non_null(books->quotas);
-	books->quotas[0] = (struct sl_metrics_quota){"p", 1500, 2000};
+	books->quotas[0] = (struct sl_metrics_quota){"p", 1500, 2000, 500, 750};
 	books->quota_count = 1;
 	return books;
 }
@@ -242,6 +242,8 @@ static void numbers_are_as_they_should(void **state)
 	books->events[SL_REASON_OVER_LIMIT] = 3;
 	books->events[SL_REASON_STOP_IDLE] = 4;
 	books->refusals[SL_REASON_REQUESTS_TAKEN] = 5;
+	books->workloads[0].compute_request_pm = 250;
+	books->workloads[0].compute_had = 1500 * SL_MS;
 	text = render(books, 65536);
 	assert_has(text, "\nsluice_messages_total 18446744073709551615\n");
 	assert_has(text, "\nsluice_daemon_start_time_seconds 1700000000.5\n");
@@ -253,6 +255,15 @@ static void numbers_are_as_they_should(void **state)
 		"\nsluice_gpu_measurement_age_seconds{gpu=\"GPU-00000000\"} 0.25\n");
 	assert_has(text, "\nsluice_workload_priority{id=\"1\",workload=\"w0\","
 			 "project=\"\",user=\"0\"} -5\n");
+#define OF_USE(kind)                                                                   \
+	"{id=\"1\",workload=\"w0\",project=\"\",user=\"0\",gpu=\"GPU-00000000\",kind=" \
+	"\"" kind "\"} "
+	assert_has(text, "\nsluice_workload_compute_gpus" OF_USE("request") "0.25\n");
+	assert_has(text, "\nsluice_workload_compute_gpus" OF_USE("limit") "0\n");
+	assert_has(
+		text, "\nsluice_workload_compute_seconds_total" OF_USE("beside") "1.5\n");
+	assert_has(text,
+		"\nsluice_project_compute_gpus{project=\"p\",kind=\"quota\"} 0.5\n");
 	assert_has(text, "\nsluice_denials_total{reason=\"OVER_LIMIT\"} 3\n");
 	assert_has(text, "\nsluice_events_total{reason=\"OVER_LIMIT\"} 3\n");
 	assert_has(text, "\nsluice_stops_total{reason=\"STOP_IDLE\"} 4\n");
@@ -314,8 +325,8 @@ static void series_are_bounded(void **state)
 	struct sl_metrics_books *large = make_books(2, 110);
 	char *a = render(small, 65536), *b = render(large, 65536);
 
-	/* Per workload: 5 of its own, and 13 on each of its 2 GPUs. */
-	assert_int_equal(check_format(b) - check_format(a), 100 * (5 + 13 * 2));
+	/* Per workload: 5 of its own, and 17 on each of its 2 GPUs. */
+	assert_int_equal(check_format(b) - check_format(a), 100 * (5 + 17 * 2));
 	free(a);
 	free(b);
 	(void)sl_metrics_put(small);

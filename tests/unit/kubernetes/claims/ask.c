@@ -25,7 +25,7 @@ static json_t *pod_of(const char *annotations, const char *more)
 
 struct row {
 	const char *name, *annotations, *more;
-	/* "list index request limit gpus" of each; NULL: none. */
+	/* "list index request limit gpus [compute/limit]" of each; NULL: none. */
 	const char *asks;
 	const char *error; /* or a part of it */
 };
@@ -65,6 +65,25 @@ static const struct row rows[] = {
 	{.name = "MiB and a limit",
 		.annotations = "\"gpu-memory\":\"8192\",\"gpu-memory.limit\":\"16Gi\"",
 		.asks = "containers 0 8GiB 16GiB 1;"},
+	{.name = "a share of time",
+		.annotations = "\"gpu-fraction\":\"0.25\",\"sluice.dev/compute\":\"20\","
+			       "\"sluice.dev/compute-limit\":\"50\"",
+		.asks = "containers 0 0.25 - 1 20/50;"},
+	{.name = "a limit of time alone",
+		.annotations = "\"gpu-memory\":\"8192\",\"sluice.dev/compute-limit\":"
+			       "\"50\"",
+		.asks = "containers 0 8GiB - 1 0/50;"},
+	{.name = "a limit of time below",
+		.annotations = "\"gpu-fraction\":\"0.25\",\"sluice.dev/compute\":\"20\","
+			       "\"sluice.dev/compute-limit\":\"10\"",
+		.error = "sluice.dev/compute-limit is below sluice.dev/compute: write at "
+			 "least 20"},
+	{.name = "time as a fraction",
+		.annotations = "\"gpu-fraction\":\"0.25\",\"sluice.dev/compute\":\"0.2\"",
+		.error = "a whole percent of each GPU's time"},
+	{.name = "time and no memory",
+		.annotations = "\"sluice.dev/compute\":\"20\"",
+		.error = "sluice.dev/compute is given, and no request"},
 	{.name = "a whole GPU as a fraction",
 		.annotations = "\"gpu-fraction\":\"1\"",
 		.asks = "containers 0 1.0 - 1;"},
@@ -216,13 +235,16 @@ static void describe(const struct sl_asks *asks, char *out, size_t size)
 	out[0] = '\0';
 	for (size_t i = 0; i < asks->count; i++) {
 		const struct sl_ask *ask = &asks->of[i];
-		char request[32], limit[32] = "-";
+		char request[32], limit[32] = "-", time[32] = "";
 
 		(void)sl_amount_format(&ask->request, request, sizeof(request));
 		if (ask->limit.kind != SL_AMOUNT_UNSET)
 			(void)sl_amount_format(&ask->limit, limit, sizeof(limit));
-		used += (size_t)snprintf(out + used, size - used, "%s %zu %s %s %u;",
-			ask->list, ask->index, request, limit, ask->gpus);
+		if (ask->compute_pct || ask->compute_limit_pct)
+			(void)snprintf(time, sizeof(time), " %u/%u", ask->compute_pct,
+				ask->compute_limit_pct);
+		used += (size_t)snprintf(out + used, size - used, "%s %zu %s %s %u%s;",
+			ask->list, ask->index, request, limit, ask->gpus, time);
 	}
 }
 

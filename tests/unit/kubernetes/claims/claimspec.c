@@ -268,6 +268,35 @@ static void names_are_contents(void **state)
 	assert_string_not_equal(half, name_for("0.25"));
 }
 
+/* Shares of time stand beside the memory; what is not asked for is left out. */
+static void shares_of_time_are_percents(void **state)
+{
+	struct sl_ask ask = {.list = "containers",
+		.container = "main",
+		.gpus = 1,
+		.request = {.kind = SL_AMOUNT_BYTES, .value = 8 * GIB},
+		.compute_pct = 20};
+	struct sl_bounds bounds = {.max_request = UINT64_MAX, .max_limit = UINT64_MAX};
+	struct sl_sizes sizes = {0};
+	struct sl_error note = {0}, err = {0};
+	json_t *spec = sl_claimspec_new(&ask, &bounds, &sizes, &note, &err);
+	char *text = json_dumps(spec, JSON_COMPACT | JSON_SORT_KEYS);
+
+	assert_non_null(text);
+	if (!strstr(text, "\"requests\":{\"compute\":\"20\",\"memory\":\"8Gi\"}"))
+		fail_msg("%s", text);
+	free(text);
+	json_decref(spec);
+	ask.compute_limit_pct = 50;
+	spec = sl_claimspec_new(&ask, &bounds, &sizes, &note, &err);
+	text = json_dumps(spec, JSON_COMPACT | JSON_SORT_KEYS);
+	assert_non_null(text);
+	if (!strstr(text, "\"compute\":\"20\",\"computeLimit\":\"50\""))
+		fail_msg("%s", text);
+	free(text);
+	json_decref(spec);
+}
+
 /* A spec as the API server may have it. */
 static const struct {
 	const char *name, *spec;
@@ -316,6 +345,13 @@ static const struct {
 		true},
 	{"a limit below", EXACTLY(HAS("\"memory\":\"6Gi\",\"memoryLimit\":\"4Gi\"")), "",
 		true, .error = "request gpu: memoryLimit 4Gi is below memory 6Gi"},
+	{"shares of time", EXACTLY(HAS("\"compute\":\"20\",\"computeLimit\":\"50\"")), "",
+		true},
+	{"a limit of time below",
+		EXACTLY(HAS("\"compute\":\"20\",\"computeLimit\":\"10\"")), "", true,
+		.error = "compute is \"20\" and computeLimit \"10\""},
+	{"too much time", EXACTLY(HAS("\"compute\":\"101\"")), "", true,
+		.error = "percents of each GPU's time up to 100"},
 	{"no memory at all", EXACTLY(HAS("\"memory\":\"0\"")), MAX_REQUEST("8Gi"), true,
 		.error = "memory is 0: write an amount such as 8Gi"},
 	{"less than none", EXACTLY(HAS("\"memory\":\"-6Gi\"")), "", true,
@@ -387,6 +423,7 @@ int main(void)
 		cmocka_unit_test(each_row),
 		cmocka_unit_test(several_gpus_are_different_ones),
 		cmocka_unit_test(names_are_contents),
+		cmocka_unit_test(shares_of_time_are_percents),
 		cmocka_unit_test(each_stored),
 		cmocka_unit_test(each_claim),
 	};

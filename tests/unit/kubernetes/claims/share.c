@@ -16,6 +16,9 @@
 #define HAS(memory, limit)                                                          \
 	",\"consumedCapacity\":{\"memory\":\"" memory "\",\"memoryLimit\":\"" limit \
 	"\",\"compute\":\"0\"}"
+#define TIME(compute, limit)                                               \
+	",\"consumedCapacity\":{\"memory\":\"6Gi\",\"compute\":\"" compute \
+	"\",\"computeLimit\":\"" limit "\"}"
 #define OTHERS                                                                  \
 	"{\"request\":\"n\",\"driver\":\"net.example.com\",\"pool\":\"node1\"," \
 	"\"device\":\"n\"}"
@@ -53,6 +56,11 @@ static void of_one_gpu(void **state)
 	assert_string_equal(share.devices[0].request, "gpu");
 	assert_int_equal(share.memory, 6ull << 30);
 	assert_int_equal(share.limit, 14ull << 30);
+	assert_int_equal(share.compute_pct, 0);
+	assert_int_equal(read_claim(HEAD OURS("a", TIME("20", "50")) TAIL, &share, &err),
+		SL_SHARE_OK);
+	assert_int_equal(share.compute_pct, 20);
+	assert_int_equal(share.compute_limit_pct, 50);
 }
 
 static void whole_or_without_limit(void **state)
@@ -133,6 +141,12 @@ static void what_is_wrong(void **state)
 			"memoryLimit is below its memory"},
 		{HEAD OURS("a", HAS("6Gi", "0")) "," OURS("b", HAS("7Gi", "0")) TAIL,
 			"different amounts"},
+		{HEAD OURS("a", TIME("20", "0")) "," OURS("b", TIME("30", "0")) TAIL,
+			"different amounts"},
+		{HEAD OURS("a", TIME("20", "10")) TAIL,
+			"compute is 20 and its computeLimit 10"},
+		{HEAD OURS("a", TIME("101", "0")) TAIL, "percents up to 100"},
+		{HEAD OURS("a", TIME("half", "0")) TAIL, "compute of half is no amount"},
 		{HEAD NINE("") TAIL, "more than 8 GPUs"},
 		{HEAD OURS("a", HAS("6Gi", "0")) "," OURS("a", HAS("6Gi", "0")) TAIL,
 			"two requests of the claim are on one GPU"},

@@ -232,8 +232,11 @@ static void claims_ask(void **state)
 			"'much', is no amount", 1, 0, 0, 0},
 		{"what GPUs have not", EXACTLY(AMOUNTS("\"cores\":\"1\"")),
 			"no capacity cores", 1, 0, 0, 0},
-		{"too much of it", EXACTLY(AMOUNTS("\"compute\":\"101\"")), "above 100",
-			1, 0, 0, 100},
+		{"too much of it", EXACTLY(AMOUNTS("\"compute\":\"101\"")),
+			"percents up to 100", 1, 0, 0, 100},
+		{"its limit below",
+			EXACTLY(AMOUNTS("\"compute\":\"50\",\"computeLimit\":\"20\"")),
+			"computeLimit is at least compute", 1, 0, 0, 50},
 		{"another class",
 			"\"requests\":[{\"name\":\"x\",\"exactly\":{\"deviceClassName\":"
 			"\"nic\"}}]",
@@ -475,7 +478,7 @@ static void rules_match_nodes(void **state)
 static void an_allocation_is_written(void **state)
 {
 	const struct sl_bodies_device devices[] = {
-		{"g0", "gpu", 6144, 0, 0}, {"g1", "other", 6145, 14336, 20}};
+		{"g0", "gpu", 6144, 0, 0, 0}, {"g1", "other", 6145, 14336, 20, 50}};
 	json_t *config =
 		parsed("[{\"requests\":[\"gpu\"],\"opaque\":{\"driver\":\"d\"}}]");
 	json_t *body = sl_bodies_allocate(&(struct sl_bodies_allocation){.node = "n1",
@@ -510,6 +513,9 @@ static void an_allocation_is_written(void **state)
 					0),
 			"source", NULL),
 		"FromClaim");
+	assert_string_equal(sl_kube_text_at(json_array_get(results, 1),
+				    "consumedCapacity", "computeLimit", NULL),
+		"50");
 	/* It is read back unchanged. */
 	(void)json_object_set_new(
 		json_object_get(body, "metadata"), "name", json_string("c"));

@@ -191,18 +191,21 @@ static void all_resources_have_limits(void **state)
 		{"GPUs", SL_RES_GPU, false, false, SL_PENDING_LIMIT},
 		{"cores", SL_RES_CPU, false, false, SL_PENDING_LIMIT},
 		{"memory", SL_RES_MEMORY, false, false, SL_PENDING_LIMIT},
+		{"time", SL_RES_COMPUTE, false, false, SL_PENDING_LIMIT},
 		{"GPUs above", SL_RES_GPU, true, false, SL_PENDING_LIMIT},
 		{"cores above", SL_RES_CPU, true, false, SL_PENDING_LIMIT},
 		{"memory above", SL_RES_MEMORY, true, false, SL_PENDING_LIMIT},
 		{"GPUs for good", SL_RES_GPU, false, true, SL_PENDING_QUOTA},
 		{"cores for good", SL_RES_CPU, false, true, SL_PENDING_QUOTA},
 		{"memory for good", SL_RES_MEMORY, false, true, SL_PENDING_QUOTA},
+		{"time for good", SL_RES_COMPUTE, false, true, SL_PENDING_QUOTA},
 	};
 
 	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
 		struct sl_cluster_event put = {.type = SL_CLUSTER_EVENT_PROJECT_PUT};
 		struct sl_project_rules *rules = &put.project_put.rules;
-		/* One task's: a core, 1024 MiB or a GPU. */
+		struct sl_cluster_event last;
+		/* One task's: a core, 1024 MiB, a GPU, or its time. */
 		int64_t two = rows[i].which == SL_RES_MEMORY ? 2048 : 2000;
 
 		(void)open_machine(state);
@@ -210,8 +213,8 @@ static void all_resources_have_limits(void **state)
 			rules->quota.of[r] = rules->limit.of[r] = SL_QUOTA_ALL;
 			rules->weight[r] = 1;
 		}
-		*(rows[i].fixed ? &rules->quota : &rules->limit) =
-			(struct sl_quantity){{SL_QUOTA_ALL, SL_QUOTA_ALL, SL_QUOTA_ALL}};
+		*(rows[i].fixed ? &rules->quota : &rules->limit) = (struct sl_quantity){
+			{SL_QUOTA_ALL, SL_QUOTA_ALL, SL_QUOTA_ALL, SL_QUOTA_ALL}};
 		(rows[i].fixed ? &rules->quota : &rules->limit)->of[rows[i].which] = two;
 		put.project_put.project = 3;
 		send(put);
@@ -221,6 +224,7 @@ static void all_resources_have_limits(void **state)
 			struct sl_cluster_event event =
 				job(id, rows[i].above ? 4 : 3, 1, 1, 1);
 
+			sl_need_add_compute(&event.job_add.need, SL_FIT_WHOLE);
 			if (rows[i].fixed)
 				event.job_add.flags = 0;
 			/* Older ones first; a higher priority may not pass either. */
@@ -239,7 +243,9 @@ static void all_resources_have_limits(void **state)
 			assert_row_u64(rows[i].name,
 				sl_cluster_job(s.cluster, 3).because.reason,
 				rows[i].reason);
-		send(job(4, rows[i].above ? 4 : 3, 1, 1, 1));
+		last = job(4, rows[i].above ? 4 : 3, 1, 1, 1);
+		sl_need_add_compute(&last.job_add.need, SL_FIT_WHOLE);
+		send(last);
 		cycle();
 		if (!rows[i].fixed)
 			assert_row_u64(rows[i].name,
@@ -255,7 +261,8 @@ static void all_resources_are_taken_back(void **state)
 	for (int r = 0; r < SL_RESOURCES; r++) {
 		struct sl_cluster_event put = {.type = SL_CLUSTER_EVENT_PROJECT_PUT};
 		struct sl_project_rules *rules = &put.project_put.rules;
-		struct sl_cluster_event event = job(1, 2, 1, 1, r == SL_RES_GPU ? 2 : 0);
+		struct sl_cluster_event event =
+			job(1, 2, 1, 1, r == SL_RES_GPU || r == SL_RES_COMPUTE ? 2 : 0);
 
 		(void)open_machine(state);
 		for (uint64_t project = 1; project <= 2; project++) {
@@ -263,15 +270,18 @@ static void all_resources_are_taken_back(void **state)
 				rules->quota.of[i] = rules->limit.of[i] = SL_QUOTA_ALL;
 				rules->weight[i] = 1;
 			}
-			rules->quota.of[r] = project == 2      ? 0
-					     : r == SL_RES_GPU ? 4000
-					     : r == SL_RES_CPU ? 32000
-							       : 131072;
+			rules->quota.of[r] = project == 2          ? 0
+					     : r == SL_RES_GPU     ? 4000
+					     : r == SL_RES_COMPUTE ? 4000
+					     : r == SL_RES_CPU     ? 32000
+								   : 131072;
 			put.project_put.project = project;
 			send(put);
 		}
 		event.job_add.need.cpu_milli = r == SL_RES_CPU ? 16000 : 0;
 		event.job_add.need.memory_mib = r == SL_RES_MEMORY ? 65536 : 0;
+		if (r == SL_RES_COMPUTE)
+			sl_need_add_compute(&event.job_add.need, SL_FIT_WHOLE);
 		for (uint64_t id = 1; id <= 2; id++) {
 			event.job_add.job = id;
 			send(event);

@@ -268,6 +268,42 @@ static void alone_has_all(void **state)
 	assert_true(w.program[0].order == SL_COMPUTE_OFF);
 }
 
+/* Each workload's time counts once: beside others, or alone. */
+static void time_is_counted(void **state)
+{
+	struct sl_compute_workload *one, *two;
+
+	(void)state;
+	begin();
+	one = &add(300, SL_MS)->workload;
+	two = &add(700, SL_MS)->workload;
+	run(10 * SL_S);
+	near("beside", pm(sl_compute_had(one, false, w.now), w.now), 300, 30);
+	near("the other", pm(sl_compute_had(two, false, w.now), w.now), 700, 30);
+	near("alone", pm(sl_compute_had(one, true, w.now), w.now), 0, 0);
+	begin();
+	one = &add(200, SL_MS)->workload;
+	add(800, SL_MS)->pause = 10 * SL_S;
+	run(2 * SL_S);
+	near("beside, then alone", pm(sl_compute_had(one, false, w.now), w.now), 500, 50);
+	near("alone since", pm(sl_compute_had(one, true, w.now), w.now), 500, 50);
+	/* What it had alone stays counted when it is alone no more. */
+	sl_compute_want(&w.program[1].client);
+	run(2100 * SL_MS);
+	near("of both", pm(sl_compute_had(one, true, w.now), w.now), 480, 50);
+	sl_compute_leave(&w.program[1].client);
+	run(2200 * SL_MS);
+	near("unmetered", pm(sl_compute_had(one, true, w.now), w.now), 460, 50);
+}
+
+static void requests_fill_a_gpu(void **state)
+{
+	(void)state;
+	assert_false(sl_compute_is_full(400, 600));
+	assert_true(sl_compute_is_full(401, 600));
+	assert_false(sl_compute_is_full(1000, 0));
+}
+
 /* What one used alone is no debt, and what it did not use no credit beyond a moment. */
 static void a_pause_is_not_hoarded(void **state)
 {
@@ -412,6 +448,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(without_a_request_is_the_rest),
 		cmocka_unit_test(without_shares_nothing_is_ordered),
 		cmocka_unit_test(alone_has_all),
+		cmocka_unit_test(time_is_counted),
+		cmocka_unit_test(requests_fill_a_gpu),
 		cmocka_unit_test(a_pause_is_not_hoarded),
 		cmocka_unit_test(limits_hold),
 		cmocka_unit_test(a_hung_program_is_passed_over),

@@ -91,6 +91,43 @@ static void each_program_is_told(void **state)
 	}
 }
 
+/* By what it had of the time in which others competed. */
+static void compute_requests_are_told(void **state)
+{
+	static const struct {
+		const char *name;
+		uint32_t request_pm;
+		uint64_t contested_s, had_s;
+		uint32_t advice_pm;
+	} rows[] = {
+		{"far too much", 500, 1000, 100, 110},
+		{"far too little", 100, 1000, 400, 440},
+		{"about right", 210, 1000, 200, 0},
+		{"all of it", 500, 1000, 1000, 1000},
+		{"next to nothing", 500, 1000, 0, 10},
+		{"nothing competed for long enough", 500, 599, 10, 0},
+		{"no request", 0, 1000, 100, 0},
+	};
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		struct sl_advise_program program = {RAN, .peak_bytes = 16 * G,
+			.p99_bytes = 10 * G, .request_bytes = 12 * G,
+			.limit_bytes = 80 * G, .compute_request_pm = rows[i].request_pm,
+			.contested_ms = rows[i].contested_s * 1000,
+			.compute_ms = rows[i].had_s * 1000};
+		struct sl_advice advice = sl_advise(&program);
+
+		assert_row_u64(rows[i].name, advice.verdict, SL_ADVISE_KEEP);
+		assert_row_u64(
+			rows[i].name, advice.compute_request_pm, rows[i].advice_pm);
+		program.kept_peak_bytes = program.peak_bytes;
+		assert_row_u64(rows[i].name, sl_advise(&program).compute_request_pm,
+			rows[i].advice_pm);
+		program.compute_ms = program.contested_ms + 1;
+		assert_row_u64(rows[i].name, sl_advise(&program).verdict, SL_ADVISE_BAD);
+	}
+}
+
 static struct sl_advise_total total_of(
 	const struct sl_advise_program *programs, size_t count)
 {
@@ -209,6 +246,7 @@ static void each_verdict_has_words(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(compute_requests_are_told),
 		cmocka_unit_test(each_program_is_told),
 		cmocka_unit_test(savings_are_counted_by_packing),
 		cmocka_unit_test(who_is_kept_small_is_told),

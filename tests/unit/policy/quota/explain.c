@@ -24,6 +24,9 @@ static const struct {
 	{SL_RES_CPU, 1000, "1 core"},
 	{SL_RES_CPU, 64500, "64.5 cores"},
 	{SL_RES_CPU, SL_QUOTA_ALL, "any number of cores"},
+	{SL_RES_COMPUTE, 300, "0.3 GPUs of compute"},
+	{SL_RES_COMPUTE, 1000, "1 GPU of compute"},
+	{SL_RES_COMPUTE, SL_QUOTA_ALL, "any number of GPUs of compute"},
 	{SL_RES_MEMORY, 1536, "1.5 GiB of memory"},
 	{SL_RES_MEMORY, SL_QUOTA_ALL, "any amount of memory"},
 };

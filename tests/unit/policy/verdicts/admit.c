@@ -96,6 +96,28 @@ static void judges(void **state)
 	}
 }
 
+/* Where others have requested the time of a GPU, there is no room for a compute request; memory is
+ * looked at first. */
+static void time_needs_room(void **state)
+{
+	struct sl_admit_gpu two[SL_ADMIT_GPUS_MAX] = {
+		{.allowed = true, .shareable_bytes = 100, .compute_full = true},
+		{.allowed = true, .shareable_bytes = 90},
+	};
+	struct sl_admit_ask ask = {BYTES(50), NONE, 1};
+	struct sl_admit_plan plan;
+
+	sl_admit_judge(&ask, two, &plan);
+	assert_row_u64("the other one", plan.mask, 2);
+	ask.gpu_count = 2;
+	sl_admit_judge(&ask, two, &plan);
+	assert_row_text("both", sl_reason_name(plan.reason), "COMPUTE_TAKEN");
+	assert_row_u64("nowhere", plan.mask, 0);
+	two[1].claims_bytes = 60;
+	sl_admit_judge(&ask, two, &plan);
+	assert_row_text("memory", sl_reason_name(plan.reason), "REQUESTS_TAKEN");
+}
+
 /* Beside one more context a workload of the first could never be whole. */
 static void a_context_needs_room(void **state)
 {
@@ -170,6 +192,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(resolves_amounts),
 		cmocka_unit_test(judges),
+		cmocka_unit_test(time_needs_room),
 		cmocka_unit_test(a_context_needs_room),
 		cmocka_unit_test(takes_less_beside_the_parked),
 	};
