@@ -8,8 +8,8 @@
  * The request is what it needed for 99 % of the time plus a tenth, so that it does not depend on
  * luck; the limit is its maximum plus a quarter. A compute request is the share of the GPU's time
  * that it had while others competed for it, plus a tenth. Savings are counted by
- * first-fit-decreasing packing of every program, as often as it ran at once, with present and proposed requests. The
- * figure is an estimate: programs that ran together may not do so again.
+ * first-fit-decreasing packing of every program, as often as it ran at once, with present and
+ * proposed requests. The figure is an estimate: programs that ran together may not do so again.
  */
 #ifndef SL_POLICY_FIGURES_ADVISE_H
 #define SL_POLICY_FIGURES_ADVISE_H

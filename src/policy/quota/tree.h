@@ -3,7 +3,8 @@
  *
  * A forest: a project without a parent is at the top. Amounts are thousandths of a GPU, thousandths
  * of a core, MiB, thousandths of a GPU's time. The books of a project are sums over its whole
- * branch. Pure; one array with children linked by number. Numbers are dense and reused after removal.
+ * branch. Pure; one array with children linked by number. Numbers are dense and reused after
+ * removal.
  *
  * Jobs are usually in projects without children. A project with both shares what it has among its
  * children and its own jobs. These count as one more child, with the quota that the children leave,

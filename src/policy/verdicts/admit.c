@@ -1,8 +1,8 @@
 /*
  * admit - see the header
  *
- * The allowed GPUs go through one sieve after the other (limit, size, health, room, time, contexts).
- * The first sieve that leaves too few names the reason. So users learn that a request can never fit
+ * The allowed GPUs go through one sieve after the other (limit, size, health, room, time,
+ * contexts). The first sieve that leaves too few names the reason. So users learn that a request can never fit
  * before they learn of neighbours in the way.
  */
 #include "policy/verdicts/admit.h"
