@@ -197,8 +197,10 @@ static void change(struct sl_node_step *step, struct sl_node_workload *workload,
 		workload->wait_max = event->workload_set.wait_max;
 	if (event->workload_set.which & SL_SET_WARM)
 		workload->warm_after = event->workload_set.warm_after;
-	if (event->workload_set.which & SL_SET_DETACH)
+	if (event->workload_set.which & SL_SET_DETACH) {
 		workload->detach_after = event->workload_set.detach_after;
+		sl_node_count_unused(step, workload);
+	}
 	if (event->workload_set.which & SL_SET_GRACE)
 		workload->idle_grace = event->workload_set.idle_grace;
 	workload->priority = SL_MUTANT(SET_KEEPS_RANK, to->priority, workload->priority);

@@ -250,6 +250,7 @@ void sl_node_on_client_exit(struct sl_node_step *step, const struct sl_event *ev
 	client->seat = SL_NODE_UNSEATED;
 	client->store_bytes = client->trim_bytes = 0;
 	client->stop_stage = SL_NODE_UNTOLD;
+	sl_node_count_unused(step, client->workload);
 	sl_ledger_die(&node->ledger, &client->holding);
 	release_lost(step, client);
 	sl_each_gpu (gpu, client->holding.touched) {

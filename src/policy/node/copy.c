@@ -275,6 +275,18 @@ static bool is_idle_for(struct sl_node_step *step,
 	return proven && has;
 }
 
+/* No process of it uses a GPU, so its request alone keeps others out; stage_at says since when. */
+static bool is_unused(const struct sl_node *node, const struct sl_node_workload *workload)
+{
+	sl_node_each_client_of (client, workload) {
+		if (client->stage != SL_NODE_DYING)
+			return false;
+	}
+	return workload->detach_after && workload->stage == SL_NODE_RUNS &&
+	       workload->account.request_bytes && !sl_node_is_removed(workload) &&
+	       !sl_node_is_fixed(node, workload) && node->config.config.pool_bytes;
+}
+
 static size_t size_for(uint32_t gpus)
 {
 	return offsetof(struct sl_room_workload, on) +
@@ -346,8 +358,9 @@ static void sum_up(
 		add_now(step, client);
 		add_lasting(step, client);
 	}
-	sums->is_left = is_idle_for(
-		step, workload, workload->detach_after, step->node->config.config.detach);
+	sums->is_left = is_idle_for(step, workload, workload->detach_after,
+				step->node->config.config.detach) ||
+			SL_MUTANT(UNUSED_KEEPS_REQUEST, is_unused(node, workload), false);
 	sums->is_warm = is_idle_for(step, workload,
 		SL_MUTANT(WARM_TOO_EARLY, workload->warm_after, !!workload->warm_after),
 		false);

@@ -69,8 +69,10 @@ uint32_t sl_node_place(const struct sl_node *node,
 void sl_node_time_workloads(struct sl_node_step *step);
 /* Asks that detached workloads be resumed whose processes want to run. */
 void sl_node_call(struct sl_node_step *step);
-/* Asks that the workload be detached, which has had no work for long. */
+/* Asks that the workload be detached, which has had no work for long. For one without processes
+ * that use a GPU, the time counts from sl_node_count_unused(). */
 void sl_node_leave_idle(struct sl_node_step *step, struct sl_node_workload *workload);
+void sl_node_count_unused(struct sl_node_step *step, struct sl_node_workload *workload);
 /* Resumes workloads whose request fits again. */
 void sl_node_resume(struct sl_node_step *step);
 struct sl_node_because sl_node_resume_because(

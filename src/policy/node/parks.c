@@ -182,6 +182,7 @@ static bool refused_to_leave(const struct sl_node_client *client)
 static void claim_again(struct sl_node_step *step, struct sl_node_workload *workload)
 {
 	workload->stage = SL_NODE_RUNS;
+	sl_node_count_unused(step, workload);
 	sl_ledger_change(&step->node->ledger, &workload->account, workload->request_bytes,
 		sl_max_u64(workload->account.limit_bytes, workload->request_bytes));
 	sl_node_each_client_of (client, workload) {
@@ -265,6 +266,16 @@ void sl_node_call(struct sl_node_step *step)
 		sl_node_emit(step, (struct sl_action){.type = SL_ACTION_CALLS,
 					   .calls = {.workload = workload->index.id}});
 	}
+}
+
+void sl_node_count_unused(struct sl_node_step *step, struct sl_node_workload *workload)
+{
+	sl_node_each_client_of (client, workload) {
+		if (client->stage != SL_NODE_DYING)
+			return;
+	}
+	if (workload->stage == SL_NODE_RUNS)
+		workload->stage_at = sl_node_later(step->now, workload->detach_after);
 }
 
 void sl_node_leave_idle(struct sl_node_step *step, struct sl_node_workload *workload)

@@ -49,7 +49,7 @@ struct sl_node_workload {
 	uint32_t others; /* GPUs it may be bound to instead, before it has memory */
 	enum sl_node_workload_stage stage;
 	/* RESUMING: since; ENDING: when to kill; ENDED: when to stop counting on its end. RUNS,
-	 * DETACHED: when to ask again that it be detached, or resumed. */
+	 * DETACHED: when to ask (again) that it be detached, or resumed. */
 	sl_ns stage_at;
 	uint32_t told;
 	sl_ns served_at, slice_ends; /* of its last slice */

@@ -64,6 +64,7 @@ static void admit(struct sl_node_step *step, const struct sl_event *event,
 	workload->wait_max = event->workload_add.wait_max;
 	workload->warm_after = event->workload_add.warm_after;
 	workload->detach_after = event->workload_add.detach_after;
+	sl_node_count_unused(step, workload);
 	workload->idle_grace = event->workload_add.idle_grace;
 	if (event->workload_add.late && !event->workload_add.recovered &&
 		!(gpu_mask & (gpu_mask - 1)))

@@ -450,6 +450,51 @@ static void test_has_no_work(void **state)
 	play_close(&p);
 }
 
+/* Without a process on the GPU there is no memory to move: the request goes, and the first demand of
+ * the first process brings it back. */
+static void test_has_no_process(void **state)
+{
+	struct play p;
+
+	(void)state;
+	begin(&p, (struct sl_event)SWAP);
+	(void)at(&p, 1, (struct sl_event)WORKLOAD(3, 10));
+	(void)at(&p, 2, (struct sl_event)LEFT_AFTER(3, 10 * SL_S));
+	says(&p, "not yet", 10001, (struct sl_event)TIME, "");
+	says(&p, "is left", 10002, (struct sl_event)TIME, "DETACHES 3");
+	(void)at(&p, 10003, (struct sl_event)LEAVES(3));
+	assert_row_u64("its request is free", sl_node_gpu(p.node, 0).requests_bytes, 90);
+	says(&p, "asked once", 30000, (struct sl_event)TIME, "");
+	(void)at(&p, 30001, (struct sl_event)SWAPPER(3, 3));
+	says(&p, "a process alone changes nothing", 60000, (struct sl_event)TIME, "");
+	assert_non_null(
+		strstr(at(&p, 60001, (struct sl_event)ASK(3, 1, 0, 5)), "CALLS 3"));
+	assert_non_null(strstr(at(&p, 60002, (struct sl_event)RESUME(3)), "GRANT"));
+	assert_row_u64("its request is back", sl_node_gpu(p.node, 0).requests_bytes, 100);
+	play_close(&p);
+}
+
+/* From the end of its last process, from its resume and from the change the time counts again. */
+static void test_last_process_ends(void **state)
+{
+	struct play p;
+
+	(void)state;
+	begin(&p, (struct sl_event)SWAP);
+	(void)at(&p, 1, (struct sl_event)LEFT_AFTER(2, 10 * SL_S));
+	says(&p, "a process is there", 15000, (struct sl_event)TIME, "");
+	(void)at(&p, 20000, (struct sl_event)EXIT(2));
+	says(&p, "its end", 29999, (struct sl_event)TIME, "");
+	says(&p, "is long ago", 30000, (struct sl_event)TIME, "DETACHES 2");
+	(void)at(&p, 30001, (struct sl_event)LEAVES(2));
+	(void)at(&p, 40000, (struct sl_event)RESUME(2));
+	says(&p, "resumed", 49999, (struct sl_event)TIME, "");
+	says(&p, "for as long", 50000, (struct sl_event)TIME, "DETACHES 2");
+	(void)at(&p, 50001, (struct sl_event)LEFT_AFTER(2, 0));
+	says(&p, "never", 90000, (struct sl_event)TIME, "");
+	play_close(&p);
+}
+
 static void test_second_works(void **state)
 {
 	struct play p;
@@ -527,6 +572,8 @@ int main(void)
 		cmocka_unit_test(test_dies),
 		cmocka_unit_test(test_recovers),
 		cmocka_unit_test(test_has_no_work),
+		cmocka_unit_test(test_has_no_process),
+		cmocka_unit_test(test_last_process_ends),
 		cmocka_unit_test(test_second_works),
 		cmocka_unit_test(test_next_call),
 		cmocka_unit_test(test_parked_by_hand),

@@ -1,0 +1,5 @@
+"""`python -m sluice_jupyter install`."""
+
+from .install import main
+
+main()
