@@ -199,7 +199,7 @@ def without_server(server):
 def main():
     daemon = Daemon("host_memory: 1GiB", "idle_grace: 100ms")
     install("share", "--request", "0", "--limit", "0.8", "--detach-after", "1s")
-    install("guaranteed", "--request", "0.6", "--detach-after", "1s", "--wait-for-room", "120")
+    install("guaranteed", "--request", "0.6", "--limit", "0.8", "--detach-after", "1s", "--wait-for-room", "120")
     install("plain", "--request", "0", "--limit", "0.8")
     install("most", "--request", "0.6")
     server = Server()

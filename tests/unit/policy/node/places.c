@@ -450,8 +450,8 @@ static void test_has_no_work(void **state)
 	play_close(&p);
 }
 
-/* Without a process on the GPU there is no memory to move: the request goes, and the first demand of
- * the first process brings it back. */
+/* Without a process on the GPU there is no memory to move: the request goes. The first process
+ * brings it back by its first demand. */
 static void test_has_no_process(void **state)
 {
 	struct play p;
