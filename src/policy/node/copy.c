@@ -360,7 +360,7 @@ static void sum_up(
 	}
 	sums->is_left = is_idle_for(step, workload, workload->detach_after,
 				step->node->config.config.detach) ||
-			SL_MUTANT(UNUSED_KEEPS_REQUEST, is_unused(node, workload), false);
+			is_unused(node, workload);
 	sums->is_warm = is_idle_for(step, workload,
 		SL_MUTANT(WARM_TOO_EARLY, workload->warm_after, !!workload->warm_after),
 		false);
