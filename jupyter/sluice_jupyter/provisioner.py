@@ -172,7 +172,8 @@ class SluiceProvisioner(LocalProvisioner):
             if refusal.get("reason") != "DUPLICATE":
                 break
         self._forget()
-        hint = f" ({refusal['hint']})" if refusal.get("hint") else ""
+        # The hint is for a command line.
+        hint = " (`wait_for_room` of the kernel's provisioner waits for room)" if "--wait" in refusal.get("hint", "") else ""
         raise StartError(f"Sluice does not start this kernel: {refusal['error']}{hint}")
 
     def _forget(self):
@@ -204,6 +205,8 @@ class SluiceProvisioner(LocalProvisioner):
             left -= 0.02
         if admission.answer is not None:
             self.workload, self._id = name, admission.answer["workload"]
+            if admission.answer.get("warning"):
+                self.log.warning("workload %s: %s", name, admission.answer["warning"])
             self.log.info("kernel %s is workload %s of Sluice", self.kernel_id, name)
             return None
         waited = not admission.ended()

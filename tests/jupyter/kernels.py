@@ -128,6 +128,7 @@ def refusals(server):
     holder = Notebook(server, "holder.ipynb", "most")
     check("one holds most of the GPU", holder.status, 201)
     refused({"request": "0.5"}, "others' requests and held memory leave 72 MiB")
+    refused({"request": "0.5"}, "`wait_for_room` of the kernel's provisioner waits for room")
     refused({"request": "0.5", "wait_for_room": 1}, "no room within 1 s")
     again = Notebook(server, "copies/holder.ipynb", "plain")
     check("a name that is taken gets a number", again.status, 201)
