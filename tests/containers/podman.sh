@@ -91,7 +91,9 @@ contain stopped --detach --rootfs "$ROOT" /bin/sh -c 'trap "exit 0" TERM; while 
 check "sluice stop takes a container" $? = 0
 until_true 15 is_over stopped
 check "and ends it" $? = 0
-check "its folder is gone" "$(find "$T/runs" -mindepth 2 | wc -l)" = 0
+nothing() { [ -z "$(find "$T/runs" -mindepth 2)" ]; }
+until_true 10 nothing
+check "its folder is gone" $? = 0
 check_books_empty
 daemon_stop
 check "SIGTERM ends the daemon well" $? = 0
