@@ -7,6 +7,7 @@ export BOX="--gpus 1 --memory 1GiB --shared" LIMIT=150
 mib=1048576
 chmod 711 "$T"
 config 'measure_interval: 100ms'
+config 'socket_mode: 0666'
 daemon_start
 contain() { timeout 60 $RUN --name it --request 0 --limit 300MiB -- $PODMAN run --rm $PLAIN "$@"; }
 # limited WHAT OPTIONS...: the container's program sees its limit, and more is refused.
@@ -34,6 +35,20 @@ check "an image: the limit holds" "$(json -l event=held total <"$T/in")" = $((30
 timeout 60 $PODMAN start -a again >"$T/out" 2>&1
 check "a container cannot be started after its workload" $? != 0
 check_file "and podman says what is missing" "$T/out" "runs/$(id -u)/[0-9]+.*no such file"
+
+# Rootless, as a user without further numbers, whose workload is of root's daemon.
+if [ "$(id -u)" = 0 ]; then
+	mkdir -m 700 "$T/home" "$T/home/run"
+	cp -a "$ROOT" "$T/home/root"
+	chown -R nobody "$T/home"
+	# shellcheck disable=SC2016 # for the other shell
+	(cd / && timeout 60 runuser -u nobody -- env HOME="$T/home" XDG_RUNTIME_DIR="$T/home/run" $RUN --name it --request 0 --limit 300MiB -- \
+		podman --storage-driver vfs --cgroup-manager cgroupfs --events-backend none --runtime "$(command -v runc || command -v crun)" \
+		run --rm $PLAIN --rootfs "$T/home/root" /bin/sh -c 'cat /proc/self/uid_map; exec /bin/tenant --bytes 250MiB --ms 100') >"$T/in" 2>"$T/in.err"
+	check "rootless: it ends well" $? = 0
+	check_file "rootless: in a user namespace" "$T/in" "^ *0 +$(id -u nobody) +1$"
+	check "rootless: the limit holds" "$(grep '^{' "$T/in" | json -l event=held total)" = $((300 * mib))
+fi
 
 # Programs that the library cannot be loaded into.
 printf '#include <stdio.h>\nint main(void) { return puts("hello") < 0; }\n' >"$T/hello.c"
