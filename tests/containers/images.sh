@@ -78,7 +78,7 @@ mkdir "$T/a,b"
 cp "$B/libsluice.so" "$T/a,b/"
 SLUICE_LIBRARY="$T/a,b/libsluice.so" $RUN -- $PODMAN run --rootfs "$ROOT" true >"$T/out" 2>&1
 check "a path that --mount cannot carry is refused" $? = 71
-check_file "with the reason" "$T/out" 'a,b/libsluice.so has a comma'
+check_file "with the reason" "$T/out" 'a,b/libsluice.so has a comma, a blank'
 $RUN -- $PODMAN start again >"$T/out" 2>&1
 check "podman start is refused" $? = 64
 $RUN --limit 300MiB -- $PODMAN run --rm --no-such-option >"$T/out" 2>&1

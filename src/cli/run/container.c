@@ -22,10 +22,10 @@
 #define OPTIONS_MAX 32
 
 static const struct runtime {
-	const char *program, *valued, *gpu_option, *gpu_value;
+	const char *program, *valued, *joined, *gpu_option, *gpu_value;
 } runtimes[] = {
-#define SL_CONTAINER(program, valued, gpu_option, gpu_value) \
-	{program, valued, gpu_option, gpu_value},
+#define SL_CONTAINER(program, valued, joined, gpu_option, gpu_value) \
+	{program, valued, joined, gpu_option, gpu_value},
 #include "cli/run/containers.def"
 #undef SL_CONTAINER
 };
@@ -51,9 +51,11 @@ static const struct runtime *runtime_of(const char *path)
 size_t sl_run_container(char *const *words)
 {
 	const struct runtime *runtime = runtime_of(words[0]);
-	char *const *word =
-		runtime ? sl_program_operand(runtime->valued, words + 1) : NULL;
+	char *const *word;
 
+	if (!runtime || runtime->joined)
+		return runtime != NULL;
+	word = sl_program_operand(runtime->valued, words + 1);
 	if (word && strcmp(*word, "container") == 0)
 		word++;
 	return word && *word && strcmp(*word, "run") == 0 ? (size_t)(word - words) + 1
@@ -75,14 +77,14 @@ SL_PRINTF(2, 3) static void add(struct list *list, const char *format, ...)
 
 static void add_env(struct list *list, const char *name, const char *value)
 {
-	add(list, "--env");
+	add(list, "-e");
 	add(list, "%s=%s", name, value);
 }
 
-/* The words of --mount are separated by commas. */
+/* The words of --mount are separated by commas, joined options by blanks. */
 static void add_mount(struct list *list, const char *source, const char *target)
 {
-	if (strpbrk(source, ",\""))
+	if (strpbrk(source, ",\"' \t\\"))
 		list->unfit = source;
 	add(list, "--mount");
 	add(list, "type=bind,source=%s,target=%s,readonly", source, target);
@@ -131,6 +133,27 @@ static void add_gpus(struct list *list, char *const *words)
 	}
 }
 
+/* One word of all: "OPTION=A B C". */
+static void put_together(struct list *list, const char *option)
+{
+	struct list one = {.count = 0};
+	char *text = NULL;
+	size_t bytes = 0;
+	FILE *out = open_memstream(&text, &bytes);
+
+	if (!out) {
+		list->full = true;
+		return;
+	}
+	fprintf(out, "%s=", option);
+	for (size_t i = 0; i < list->count; i++)
+		fprintf(out, "%s%s", i ? " " : "", list->words[i]);
+	one.full = fclose(out) != 0 || list->full;
+	one.unfit = list->unfit;
+	one.words[one.count++] = text;
+	*list = one;
+}
+
 static char **join(char *const *words, size_t at, const struct list *list)
 {
 	size_t count = 0;
@@ -162,11 +185,13 @@ bool sl_run_container_words(char *const *words, size_t at,
 	add_env(&list, "CUDA_DEVICE_ORDER", "PCI_BUS_ID");
 	add_env(&list, "CUDA_VISIBLE_DEVICES", run->visible_out);
 	add_gpus(&list, words);
+	if (runtime_of(words[0])->joined)
+		put_together(&list, runtime_of(words[0])->joined);
 	*out = list.full ? NULL : join(words, at, &list);
 	if (list.unfit) {
 		sl_error_set(err,
-			"%.200s has a comma or a quote in its path, which --mount cannot "
-			"carry; put it elsewhere",
+			"%.200s has a comma, a blank or a quote in its path, which "
+			"--mount cannot carry; put it elsewhere",
 			list.unfit);
 		return false;
 	}

@@ -1,7 +1,7 @@
 /*
  * container - `sluice run -- podman run ...`: what the container of a workload is given
  *
- * Plain options (--mount, --env) that podman, docker and nerdctl have in all their versions: the
+ * Plain options (--mount, -e) that podman, docker and nerdctl have in all their versions: the
  * workload's own socket, the library, the file by which the container's loader finds it, and the
  * GPUs. The image needs nothing. No state, no locks.
  */
@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "wire/wire.h"
 
-/* If words are a container program and its `run`: how many words that is. Else 0. */
+/* If words start a container: the number of words before its options. Else 0. */
 size_t sl_run_container(char *const *words);
 
 /* Fills *out with words and the options of the workload behind the first `at` of them; NULL at
