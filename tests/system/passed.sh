@@ -65,7 +65,7 @@ check_books_empty
 
 # A call of the driver that fails leaves the books as if it had not been made.
 for plan in array:cuArrayCreate_v2 array3d:cuArray3DCreate_v2 mipmap:cuMipmappedArrayCreate \
-	managed:cuMemAllocManaged pool:cuMemAllocAsync own-pool:cuMemAllocFromPoolAsync \
+	managed:cuMemAllocManaged \
 	graph:cuGraphInstantiateWithFlags graph:cuGraphLaunch; do
 	kind=${plan%%:*}
 	: >"$T/faulty"

@@ -159,6 +159,21 @@ bool sl_capture_forbids(void)
 	}
 }
 
+CUstreamCaptureMode sl_capture_relax(void)
+{
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+
+	return sl_real.cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS
+		       ? mode
+		       : CU_STREAM_CAPTURE_MODE_RELAXED;
+}
+
+void sl_capture_unrelax(CUstreamCaptureMode mode)
+{
+	if (mode != CU_STREAM_CAPTURE_MODE_RELAXED)
+		(void)sl_real.cuThreadExchangeStreamCaptureMode(&mode);
+}
+
 /* Takes the captures of that stream or context off the list. */
 static void end(CUstream stream, pthread_t owner, CUcontext ctx)
 {

@@ -19,6 +19,10 @@ bool sl_capture_forbids(void);
  * sl_capture_sync_end. */
 SL_MUST_CHECK bool sl_capture_sync_begin(void);
 void sl_capture_sync_end(void);
+/* Around calls that the driver may forbid while another thread captures, although the program's own
+ * call is allowed: relax returns what unrelax takes. */
+SL_MUST_CHECK CUstreamCaptureMode sl_capture_relax(void);
+void sl_capture_unrelax(CUstreamCaptureMode mode);
 /* The stream was destroyed, or the context with all its streams. */
 void sl_capture_drop_stream(CUstream stream);
 void sl_capture_drop_context(CUcontext ctx);

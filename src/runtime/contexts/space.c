@@ -8,26 +8,14 @@
 
 #include "base/log.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
-static pthread_mutex_t books = PTHREAD_MUTEX_INITIALIZER;
 struct sl_link sl_spaces = SL_LIST_INIT(sl_spaces);
 uint32_t sl_space_several;
 
-void sl_books_lock(void)
-{
-	(void)pthread_mutex_lock(&books);
-}
-
-void sl_books_unlock(void)
-{
-	(void)pthread_mutex_unlock(&books);
-}
-
 bool sl_space_hoards(const struct sl_space *space)
 {
-	return space->idle_slabs > 0 || space->flushing ||
+	return space->idle_slabs > 0 || space->idle_tracts > 0 || space->flushing ||
 	       !sl_list_is_empty(&space->with_freed) ||
 	       !sl_list_is_empty(&space->leaving);
 }
@@ -106,6 +94,7 @@ static struct sl_space *make(CUcontext ctx, int *outcome, CUresult *result)
 	sl_list_init(&space->slabs);
 	sl_list_init(&space->in_hands);
 	sl_list_init(&space->with_freed);
+	sl_list_init(&space->tracts);
 	for (int i = 0; i < SL_SLAB_CLASSES; i++)
 		sl_list_init(&space->with_room[i]);
 	return space;
@@ -177,7 +166,7 @@ void sl_space_kill(struct sl_space *space)
 
 void sl_space_forget(void)
 {
-	(void)pthread_mutex_init(&books, NULL);
+	sl_books_forget();
 	sl_list_init(&sl_spaces);
 	sl_space_several = 0;
 }

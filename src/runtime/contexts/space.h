@@ -2,15 +2,16 @@
  * space - what one CUDA context has allocated through us
  *
  * An allocation finds the space by the current context; the first allocation in a context makes its
- * space. One lock ("the books") guards all spaces, regions, slabs and the page map. It is held for
- * table work only, never during a driver call or a wait. A space is freed when its context is gone
- * and no thread uses it.
+ * space. The books' lock (books.h) guards all of it. A space is freed when its context is gone and
+ * no thread uses it.
  */
 #ifndef SL_RUNTIME_CONTEXTS_SPACE_H
 #define SL_RUNTIME_CONTEXTS_SPACE_H
 
 #include "base/cuda_types.h"
 #include "base/list.h"
+#include "runtime/contexts/books.h"
+#include "runtime/contexts/stream.h"
 #include "runtime/session/gpu.h"
 
 #include <pthread.h>
@@ -38,13 +39,13 @@ struct sl_space {
 	struct sl_link in_hands;   /* blocks that a thread is working on: block.h */
 	struct sl_link with_freed; /* slabs with freed slots in quarantine */
 	struct sl_link with_room[SL_SLAB_CLASSES];
-	uint64_t freed_bytes; /* of slots in quarantine */
-	uint32_t idle_slabs;  /* slabs without a live slot */
-	uint32_t empty_slabs; /* of these, slabs without a quarantined slot either */
+	uint64_t freed_bytes;  /* of slots in quarantine */
+	uint32_t idle_slabs;   /* slabs without a live slot */
+	uint32_t empty_slabs;  /* of these, slabs without a quarantined slot either */
+	struct sl_link tracts; /* of pools: tract.h */
+	uint32_t idle_tracts;  /* tracts without a live cut */
+	struct sl_stream everything; /* marks that only a wait for all work reaches */
 };
-
-void sl_books_lock(void);
-void sl_books_unlock(void);
 
 enum sl_space_outcome {
 	SL_SPACE_OK = 0,

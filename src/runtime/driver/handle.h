@@ -23,7 +23,7 @@
 
 #include "base/cuda_types.h"
 #include "base/list.h"
-#include "runtime/driver/extents.h"
+#include "runtime/memory/extents.h"
 #include "runtime/store/host_copy.h"
 
 struct sl_gpu;

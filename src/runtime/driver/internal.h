@@ -14,14 +14,16 @@
 
 struct sl_gpu;
 struct sl_pool_growth;
+struct sl_stock;
 
 struct sl_pool {
 	struct sl_link link;
 	bool of_graphs;
 	CUmemoryPool handle; /* not of a graph pool */
 	CUdevice dev;
-	struct sl_gpu *gpu; /* NULL: not charged */
-	bool homeless;      /* charged to the first context that uses it */
+	struct sl_gpu *gpu;     /* NULL: not charged */
+	struct sl_stock *stock; /* has the pool's memory; NULL: the driver has */
+	bool homeless;          /* charged to the first context that uses it */
 	uint32_t users;
 	bool gone;
 	bool watched;

@@ -90,6 +90,8 @@ void sl_pool_leave(struct sl_pool *pool)
 	sl_pool_lock();
 	last = --pool->users == 0 && pool->gone;
 	sl_pool_unlock();
+	if (last && pool->stock)
+		sl_stock_end(pool->stock);
 	if (last)
 		free(pool);
 }
@@ -123,19 +125,39 @@ static CUdevice device_of_pool(CUmemoryPool handle)
 	return -1;
 }
 
-/* A pool whose creation we did not see is a device's own (dev, -1 if unknown), of host memory, or
- * imported. */
+/* Adds the pool unless it is known; takes the stock. */
+static void enter(CUmemoryPool handle, CUdevice dev, struct sl_gpu *gpu,
+	struct sl_stock *stock, bool homeless)
+{
+	struct sl_pool *made = NULL;
+
+	sl_pool_lock();
+	if (!find(false, handle, 0))
+		made = add(false, handle, dev, gpu);
+	if (made) {
+		made->stock = stock;
+		made->homeless = homeless;
+	}
+	sl_pool_unlock();
+	if (!made && stock)
+		sl_stock_end(stock);
+}
+
+/* A pool whose creation we did not see is a device's own, or of dev (-1 if unknown), of host
+ * memory, or imported. */
 static struct sl_pool *add_unknown(CUmemoryPool handle, CUdevice dev)
 {
+	CUdevice own = device_of_pool(handle);
 	struct sl_pool *pool;
 	struct sl_gpu *gpu;
 
-	if (dev < 0)
-		dev = device_of_pool(handle);
+	if (own >= 0)
+		dev = own;
 	gpu = dev >= 0 ? sl_device_gpu(dev) : NULL;
+	enter(handle, dev, gpu, gpu && own >= 0 ? sl_stock_new(handle, dev, 0) : NULL,
+		false);
 	sl_pool_lock();
-	pool = find(false, handle, 0);
-	pool = use(pool ? pool : add(false, handle, dev, gpu));
+	pool = use(find(false, handle, 0));
 	sl_pool_unlock();
 	return pool;
 }
@@ -394,12 +416,16 @@ void sl_pool_unhold(struct sl_pool *pool, bool ended)
 	sl_pool_leave(pool);
 }
 
-void sl_pool_seen(
-	CUmemoryPool handle, const CUmemLocation *where, CUmemAllocationType type)
+/* props: of a pool that the program made; NULL: a default pool, or one that is known. */
+static void seen(CUmemoryPool handle, const CUmemLocation *where,
+	CUmemAllocationType type, const CUmemPoolProps *props)
 {
 	bool managed = type == CU_MEM_ALLOCATION_TYPE_MANAGED;
+	bool plain = where->type == CU_MEM_LOCATION_TYPE_DEVICE &&
+		     type == CU_MEM_ALLOCATION_TYPE_PINNED &&
+		     (!props || (!props->handleTypes && !props->usage));
+	struct sl_stock *stock = NULL;
 	struct sl_gpu *gpu;
-	struct sl_pool *pool;
 	CUdevice dev = -1;
 
 	if (!have_say())
@@ -410,20 +436,22 @@ void sl_pool_seen(
 		(!managed || sl_real.cuCtxGetDevice(&dev) != CUDA_SUCCESS))
 		dev = -1;
 	gpu = dev >= 0 ? sl_device_gpu(dev) : NULL;
-	sl_pool_lock();
-	if (!find(false, handle, 0)) {
-		pool = add(false, handle, dev, gpu);
-		if (pool)
-			pool->homeless = managed && !gpu;
-	}
-	sl_pool_unlock();
+	if (gpu && plain)
+		stock = sl_stock_new(handle, dev, props ? props->maxSize : 0);
+	enter(handle, dev, gpu, stock, managed && !gpu);
+}
+
+void sl_pool_seen(
+	CUmemoryPool handle, const CUmemLocation *where, CUmemAllocationType type)
+{
+	seen(handle, where, type, NULL);
 }
 
 void sl_pool_made(CUmemoryPool handle, const CUmemPoolProps *props)
 {
 	/* A pool with this handle ended without a call that we saw. */
 	sl_pool_unhold(sl_pool_hold(handle), true);
-	sl_pool_seen(handle, &props->location, props->allocType);
+	seen(handle, &props->location, props->allocType, props);
 }
 
 void sl_pool_keeps(CUmemoryPool handle, uint64_t threshold_bytes)
@@ -436,6 +464,8 @@ void sl_pool_keeps(CUmemoryPool handle, uint64_t threshold_bytes)
 	pool->threshold_bytes = threshold_bytes;
 	watch(pool);
 	sl_pool_unlock();
+	if (pool->stock)
+		sl_stock_keeps(pool->stock, threshold_bytes);
 	sl_pool_leave(pool);
 }
 
@@ -506,7 +536,8 @@ void sl_pool_drop_device(CUdevice dev)
 		sl_list_foreach (link, &pools) {
 			struct sl_pool *at = SL_LIST_ENTRY(link, struct sl_pool, link);
 
-			if (at->gpu && at->dev == dev) {
+			/* A stock's memory has gone with its space; the pool may live on. */
+			if (at->gpu && at->dev == dev && !at->stock) {
 				pool = at;
 				pool->users++;
 				bytes = end(pool);

@@ -1,7 +1,11 @@
 /*
- * pool - charges what the driver's own pools hold
+ * pool - the program's pools
  *
- * A pool takes memory in steps of its own and hands it out; its charge is what it has reserved.
+ * The memory of most pools is ours (memory/stock.h): of the devices' default pools, and of pools of
+ * plain device memory that are not shared. Other pools, and graphs, have memory of the driver:
+ * pools that may be exported, imported ones, those of host or managed memory.
+ *
+ * Such a pool takes memory in steps of its own and hands it out; its charge is what it reserved.
  * Before a driver call that takes bytes from a pool, we ask for what its reserve lacks. Afterwards
  * the charge becomes what the driver reports as reserved. Graph memory is one more such pool per
  * device. Pools of host memory and imported pools are known but not charged. All charged bytes are
@@ -15,6 +19,7 @@
 
 #include "base/list.h"
 #include "runtime/driver/passed.h"
+#include "runtime/memory/stock.h"
 
 struct sl_pool;
 
@@ -32,6 +37,10 @@ struct sl_pool *sl_pool_of_handle(CUmemoryPool handle);
 struct sl_pool *sl_pool_of_stream(CUstream stream);
 struct sl_pool *sl_pool_of_graphs(CUdevice dev);
 void sl_pool_leave(struct sl_pool *pool);
+/* Allocates from the pool's own memory (sl_stock_alloc). False: the driver has the memory, and the
+ * pool is still in use. */
+SL_MUST_CHECK bool sl_pool_serve(struct sl_pool *pool, CUdeviceptr *out, size_t bytes,
+	CUstream stream, bool per_thread, CUresult *result);
 
 /* Asks for what the pool needs for `bytes` more (pool NULL: asks for nothing). False: do not call
  * the driver; *result is the program's result, and the pool is no longer in use. */
@@ -50,7 +59,13 @@ void sl_pool_made(CUmemoryPool handle, const CUmemPoolProps *props);
 /* The driver returned this pool for that place; nothing changes if it is known. */
 void sl_pool_seen(
 	CUmemoryPool handle, const CUmemLocation *where, CUmemAllocationType type);
+/* After the driver has taken the program's call for a pool, the rest of it. */
 void sl_pool_keeps(CUmemoryPool handle, uint64_t threshold_bytes);
+void sl_pool_trim(struct sl_pool *pool, uint64_t keep_bytes);
+void sl_pool_add_figure(CUmemoryPool handle, CUmemPool_attribute attribute, void *value);
+void sl_pool_reset_figure(CUmemoryPool handle, CUmemPool_attribute attribute);
+SL_MUST_CHECK CUresult sl_pool_open(
+	CUmemoryPool handle, const CUmemAccessDesc *access, size_t count);
 /* The current pool of a device may have changed. */
 void sl_pool_current_changed(void);
 
@@ -69,12 +84,14 @@ void sl_pool_forget(void);
 /* Pools that may give something back at the next synchronisation. */
 extern uint32_t sl_pool_watched;
 
-/* After the driver has synchronised, or before figures are reported. One load while no pool is
+/* After the driver has synchronised, or before figures are reported. Two loads while no pool is
  * watched. */
 static inline void sl_pool_synced(void)
 {
 	if (sl_unlikely(__atomic_load_n(&sl_pool_watched, __ATOMIC_RELAXED)))
 		sl_pool_look_at_all();
+	if (sl_unlikely(__atomic_load_n(&sl_stock_watched, __ATOMIC_RELAXED)))
+		sl_stock_synced();
 }
 
 #endif

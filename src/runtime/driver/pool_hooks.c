@@ -29,22 +29,26 @@ static bool is_captured(CUstream stream, bool per_thread)
 }
 
 /* The driver checks the arguments; a call that it would refuse asks for nothing. */
-#define TAKE(symbol, per_thread, pool_of, params, args)                \
-	SL_EXPORT CUresult symbol params                               \
-	{                                                              \
-		SL_DOOR;                                               \
-		struct sl_pool_growth growth;                          \
-		CUresult result = CUDA_SUCCESS;                        \
-                                                                       \
-		if (!ptr || !bytes || is_captured(stream, per_thread)) \
-			return sl_real.symbol args;                    \
-		if (!sl_pool_ask(&growth, pool_of, bytes, &result))    \
-			return result;                                 \
-		do                                                     \
-			result = sl_real.symbol args;                  \
-		while (sl_pool_again(&growth, &result));               \
-		sl_pool_done(&growth);                                 \
-		return sl_sticky_note(sl_measure_after(result));       \
+#define TAKE(symbol, per_thread, pool_of, params, args)                            \
+	SL_EXPORT CUresult symbol params                                           \
+	{                                                                          \
+		SL_DOOR;                                                           \
+		struct sl_pool_growth growth;                                      \
+		struct sl_pool *pool_;                                             \
+		CUresult result = CUDA_SUCCESS;                                    \
+                                                                                   \
+		if (!ptr || !bytes || is_captured(stream, per_thread))             \
+			return sl_real.symbol args;                                \
+		pool_ = pool_of;                                                   \
+		if (sl_pool_serve(pool_, ptr, bytes, stream, per_thread, &result)) \
+			return sl_sticky_note(result);                             \
+		if (!sl_pool_ask(&growth, pool_, bytes, &result))                  \
+			return result;                                             \
+		do                                                                 \
+			result = sl_real.symbol args;                              \
+		while (sl_pool_again(&growth, &result));                           \
+		sl_pool_done(&growth);                                             \
+		return sl_sticky_note(sl_measure_after(result));                   \
 	}
 
 TAKE(cuMemAllocAsync, false, sl_pool_of_stream(stream),
@@ -86,10 +90,31 @@ SL_EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep_bytes)
 	struct sl_pool *known = result == CUDA_SUCCESS ? sl_pool_of_handle(pool) : NULL;
 
 	if (known) {
-		sl_pool_look(known);
+		sl_pool_trim(known, keep_bytes);
 		sl_pool_leave(known);
 	}
 	return sl_measure_after(result);
+}
+
+/* The driver answers for what it has itself: nothing, or memory of streams of other devices. */
+SL_EXPORT CUresult cuMemPoolGetAttribute(
+	CUmemoryPool pool, CUmemPool_attribute attr, void *value)
+{
+	SL_DOOR;
+	CUresult result = sl_real.cuMemPoolGetAttribute(pool, attr, value);
+
+	if (result == CUDA_SUCCESS)
+		sl_pool_add_figure(pool, attr, value);
+	return result;
+}
+
+SL_EXPORT CUresult cuMemPoolSetAccess(
+	CUmemoryPool pool, const CUmemAccessDesc *access, size_t count)
+{
+	SL_DOOR;
+	CUresult result = sl_real.cuMemPoolSetAccess(pool, access, count);
+
+	return result == CUDA_SUCCESS ? sl_pool_open(pool, access, count) : result;
 }
 
 SL_EXPORT CUresult cuMemPoolSetAttribute(
@@ -100,6 +125,8 @@ SL_EXPORT CUresult cuMemPoolSetAttribute(
 
 	if (result == CUDA_SUCCESS && attr == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
 		sl_pool_keeps(pool, *(const cuuint64_t *)value);
+	else if (result == CUDA_SUCCESS)
+		sl_pool_reset_figure(pool, attr);
 	return result;
 }
 

@@ -5,7 +5,7 @@
  * table still has for them were left by racing threads and are dropped.
  */
 #include "runtime/driver/range.h"
-#include "runtime/driver/extents.h"
+#include "runtime/memory/extents.h"
 
 #include <pthread.h>
 #include <stdlib.h>

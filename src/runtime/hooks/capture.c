@@ -2,6 +2,7 @@
  * capture - calls that begin and end a stream capture, or its stream
  */
 #include "runtime/contexts/capture.h"
+#include "runtime/contexts/stream.h"
 #include "runtime/gate/door.h"
 #include "runtime/gate/residency.h"
 #include "runtime/memory/sweep.h"
@@ -83,11 +84,13 @@ static CUresult destroyed(CUstream stream, CUresult result)
 SL_EXPORT CUresult cuStreamDestroy(CUstream stream)
 {
 	SL_DOOR;
+	sl_stream_drop(stream);
 	return destroyed(stream, sl_real.cuStreamDestroy(stream));
 }
 
 SL_EXPORT CUresult cuStreamDestroy_v2(CUstream stream)
 {
 	SL_DOOR;
+	sl_stream_drop(stream);
 	return destroyed(stream, sl_real.cuStreamDestroy_v2(stream));
 }

@@ -9,6 +9,7 @@
  */
 #include "runtime/contexts/capture.h"
 #include "runtime/contexts/prove.h"
+#include "runtime/contexts/stream.h"
 #include "runtime/driver/charge.h"
 #include "runtime/driver/pool.h"
 #include "runtime/gate/control.h"
@@ -238,6 +239,7 @@ static struct sl_space *hold(CUcontext dying, CUcontext ctx, bool hide)
 	struct sl_space *space;
 
 	sl_prove_hold(dying);
+	sl_stream_hold_context(ctx ? ctx : dying);
 	space = sl_memory_hold(ctx, hide);
 	/* The hasher's thread may be about to enter the control lock. */
 	if (dying)
@@ -262,6 +264,7 @@ static struct sl_space *hold(CUcontext dying, CUcontext ctx, bool hide)
  * no thread is blocked meanwhile. */
 static void destroyed(CUcontext ctx, struct sl_space *space, bool gone)
 {
+	sl_stream_end_context(ctx, gone);
 	if (!gone) {
 		sl_prove_hash(ctx);
 		sl_memory_unhold(space);
@@ -372,6 +375,7 @@ SL_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx green)
 	kept = sl_charge_hold(ctx);
 	result = sl_real.cuGreenCtxDestroy(green);
 	sl_charge_unhold(kept, result == CUDA_SUCCESS);
+	sl_stream_end_context(ctx, result == CUDA_SUCCESS);
 	sl_prove_unhold(ctx, result == CUDA_SUCCESS);
 	sl_control_leave();
 	if (result == CUDA_SUCCESS)

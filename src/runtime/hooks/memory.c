@@ -8,6 +8,7 @@
 #include "runtime/driver/managed.h"
 #include "runtime/gate/door.h"
 #include "runtime/memory/memory.h"
+#include "runtime/memory/stock.h"
 #include "runtime/process/mode.h"
 #include "runtime/real/real.h"
 
@@ -111,13 +112,15 @@ SL_EXPORT CUresult cuMemFree(CUdeviceptr_v1 ptr)
 	return sl_real.cuMemFree(ptr);
 }
 
-/* The sweeper frees the memory once all work of the context is done, which keeps the stream's
- * order; this call never waits. During a capture the call goes to the driver, which refuses memory
- * that is not its own. */
-static bool free_later(CUdeviceptr ptr, CUstreamCaptureStatus status, CUresult *result)
+/* Memory of a pool is freed in the stream's order. The sweeper frees other memory once all work of
+ * the context is done, which keeps that order; this call never waits. During a capture the call
+ * goes to the driver, which refuses memory that is not its own. */
+static bool free_later(CUdeviceptr ptr, CUstream stream, bool per_thread,
+	CUstreamCaptureStatus status, CUresult *result)
 {
 	return ptr && sl_mode_is_active() && status == CU_STREAM_CAPTURE_STATUS_NONE &&
-	       sl_memory_free(ptr, false, result) != SL_MEMORY_FOREIGN;
+	       (sl_stock_free(ptr, stream, per_thread, result) != SL_MEMORY_FOREIGN ||
+		       sl_memory_free(ptr, false, result) != SL_MEMORY_FOREIGN);
 }
 
 /* May the program free ptr? */
@@ -140,7 +143,7 @@ SL_EXPORT CUresult cuMemFreeAsync(CUdeviceptr ptr, CUstream stream)
 		sl_real.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS &&
 		is_ours(ptr))
 		return sl_real.cuStreamQuery(stream);
-	return free_later(ptr, status, &result)
+	return free_later(ptr, stream, false, status, &result)
 		       ? result
 		       : sl_managed_free_async(sl_real.cuMemFreeAsync, ptr, stream);
 }
@@ -155,7 +158,7 @@ SL_EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr ptr, CUstream stream)
 		sl_real.cuStreamIsCapturing_ptsz(stream, &status) != CUDA_SUCCESS &&
 		is_ours(ptr))
 		return sl_real.cuStreamQuery_ptsz(stream);
-	return free_later(ptr, status, &result)
+	return free_later(ptr, stream, true, status, &result)
 		       ? result
 		       : sl_managed_free_async(sl_real.cuMemFreeAsync_ptsz, ptr, stream);
 }

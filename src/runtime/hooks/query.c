@@ -198,13 +198,16 @@ static bool answer(const struct sl_memory_info *info, bool opened,
 	CUpointer_attribute attribute, void *data)
 {
 	switch (attribute) {
-	case CU_POINTER_ATTRIBUTE_CONTEXT: *(CUcontext *)data = info->ctx; return true;
+	/* Memory of a pool belongs to no context. */
+	case CU_POINTER_ATTRIBUTE_CONTEXT:
+		*(CUcontext *)data = info->pool ? NULL : info->ctx;
+		return true;
 	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
 	case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
 		*(unsigned long long *)data = info->id;
 		return true;
 	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-		*(unsigned int *)data = !opened;
+		*(unsigned int *)data = !opened && !info->pool;
 		return true;
 	case CU_POINTER_ATTRIBUTE_MAPPED: *(unsigned int *)data = 1; return true;
 	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
@@ -218,7 +221,7 @@ static bool answer(const struct sl_memory_info *info, bool opened,
 		*(unsigned int *)data = CU_MEM_HANDLE_TYPE_NONE;
 		return true;
 	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-		*(CUmemoryPool *)data = NULL;
+		*(CUmemoryPool *)data = info->pool;
 		return true;
 	case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
 		*(CUdeviceptr *)data = info->mapping_base;

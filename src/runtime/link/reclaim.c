@@ -5,6 +5,7 @@
 #include "runtime/contexts/space.h"
 #include "runtime/driver/passed.h"
 #include "runtime/driver/pool.h"
+#include "runtime/memory/giving.h"
 #include "runtime/memory/memory.h"
 #include "runtime/memory/supply.h"
 #include "runtime/memory/sweep.h"
@@ -132,7 +133,7 @@ static bool give_back_now(uint32_t frees)
 	hoarded |= sl_pool_give_back(end_ns);
 	hoarded |= sl_passed_trim();
 	/* Memory that another thread is just giving back is no longer hoarded, but not free yet. */
-	sl_memory_await_flushes();
+	sl_memory_await_giving();
 	return hoarded || sl_session_frees() != frees;
 }
 

@@ -1,5 +1,5 @@
 /*
- * block - the head of a region or a slab, as found by address
+ * block - the head of a region, a slab or a tract, as found by address
  */
 #ifndef SL_RUNTIME_MEMORY_BLOCK_H
 #define SL_RUNTIME_MEMORY_BLOCK_H
@@ -8,7 +8,7 @@
 #include "runtime/memory/backing.h"
 
 struct sl_block {
-	enum { SL_BLOCK_REGION, SL_BLOCK_SLAB } kind;
+	enum { SL_BLOCK_REGION, SL_BLOCK_SLAB, SL_BLOCK_TRACT } kind;
 	struct sl_space *space;
 	struct sl_backing backing;
 	/* While a thread ends the block or puts it to new use, the block is in space->in_hands and

@@ -9,10 +9,12 @@
  */
 #include "runtime/contexts/settle.h"
 #include "runtime/gate/control.h"
+#include "runtime/memory/giving.h"
 #include "runtime/memory/memory.h"
 #include "runtime/memory/pagemap.h"
 #include "runtime/memory/region.h"
 #include "runtime/memory/slab.h"
+#include "runtime/memory/stock.h"
 #include "runtime/memory/supply.h"
 #include "runtime/memory/sweep.h"
 #include "runtime/process/futex.h"
@@ -27,10 +29,6 @@
 /* A thread that frees waits at most this long for another thread's flush: longer work only delays
  * it. */
 #define FLUSH_WAIT_NS (10 * SL_S)
-
-/* Futex: flushes that have taken memory out of their space and not yet given it back. That memory
- * is in no list, so a search for hoarded memory does not find it. */
-static uint32_t giving;
 
 static void move_all(struct sl_link *from, struct sl_link *to)
 {
@@ -153,7 +151,8 @@ static CUresult flush_here(struct sl_space *space, bool everything, enum flush_k
 	struct sl_link slabs = SL_LIST_INIT(slabs);
 	CUresult result = CUDA_SUCCESS;
 	int r = SL_SETTLED;
-	bool gives;
+	bool gives, stocks;
+	uint64_t mark;
 
 	sl_books_lock();
 	if (!begin_flush(space, kind)) {
@@ -162,29 +161,33 @@ static CUresult flush_here(struct sl_space *space, bool everything, enum flush_k
 	}
 	sl_slab_take_batch(space, &batch);
 	move_regions(&space->leaving, &regions, true);
+	stocks = sl_stock_is_due(space, everything);
+	mark = space->everything.given;
 	sl_books_unlock();
 	if (kind != FLUSH_IDLE &&
-		(!sl_list_is_empty(&batch) || !sl_list_is_empty(&regions)))
+		(stocks || !sl_list_is_empty(&batch) || !sl_list_is_empty(&regions)))
 		r = sl_settle(space, &result);
 	sl_books_lock();
 	if (r == SL_SETTLED) {
 		clear_batch(space, &batch, &regions);
+		space->everything.reached = mark;
 	} else {
 		sl_slab_keep_batch(space, &batch);
 		move_regions(&regions, &space->leaving, false);
 	}
 	take_empty_slabs(space, everything ? 0 : SL_EMPTY_SLABS_KEPT, &slabs);
-	gives = !sl_list_is_empty(&slabs) || !sl_list_is_empty(&regions);
+	stocks = stocks && r == SL_SETTLED;
+	gives = stocks || !sl_list_is_empty(&slabs) || !sl_list_is_empty(&regions);
 	if (gives)
-		__atomic_fetch_add(&giving, 1, __ATOMIC_RELEASE);
+		sl_memory_gives(true);
 	end_flush(space);
 	sl_books_unlock();
 	release_regions(space, &regions);
 	discard_slabs(space->gpu, &slabs);
-	if (gives) {
-		__atomic_fetch_sub(&giving, 1, __ATOMIC_RELEASE);
-		sl_futex_wake(&giving, INT_MAX);
-	}
+	if (stocks)
+		sl_stock_flushed(space, everything);
+	if (gives)
+		sl_memory_gives(false);
 	/* The frees have succeeded; the memory goes back later. */
 	if (r == SL_SETTLE_CAPTURING || r == SL_SETTLE_FAILED)
 		sl_sweep_owe();
@@ -261,21 +264,6 @@ void sl_memory_flush_all(bool everything)
 	}
 }
 
-void sl_memory_await_flushes(void)
-{
-	sl_ns end_ns = sl_clock_now() + FLUSH_WAIT_NS, now_ns;
-	uint32_t seen;
-
-	while ((seen = __atomic_load_n(&giving, __ATOMIC_ACQUIRE)) &&
-		(now_ns = sl_clock_now()) < end_ns)
-		sl_futex_wait(&giving, seen, end_ns - now_ns);
-}
-
-void sl_memory_forget_flushes(void)
-{
-	giving = 0;
-}
-
 /* Under the lock: takes everything out of the lists and the page map. */
 static void take_everything(
 	struct sl_space *space, struct sl_link *regions, struct sl_link *slabs)
@@ -335,14 +323,17 @@ void sl_memory_unhold(struct sl_space *space)
 void sl_memory_drop(struct sl_space *space)
 {
 	struct sl_link regions = SL_LIST_INIT(regions), slabs = SL_LIST_INIT(slabs);
+	struct sl_link tracts = SL_LIST_INIT(tracts);
 
 	if (!space)
 		return;
 	sl_books_lock();
 	sl_space_kill(space);
 	take_everything(space, &regions, &slabs);
+	sl_stock_take_all(space, &tracts);
 	sl_books_unlock();
 	discard_slabs(space->gpu, &slabs);
+	sl_stock_discard(&tracts);
 	sl_list_foreach_safe (link, &regions) {
 		struct sl_region *region = SL_LIST_ENTRY(link, struct sl_region, link);
 

@@ -13,10 +13,12 @@
 #include "runtime/memory/memory.h"
 #include "runtime/contexts/capture.h"
 #include "runtime/gate/control.h"
+#include "runtime/memory/giving.h"
 #include "runtime/memory/pagemap.h"
 #include "runtime/memory/peer.h"
 #include "runtime/memory/region.h"
 #include "runtime/memory/slab.h"
+#include "runtime/memory/stock.h"
 #include "runtime/memory/supply.h"
 #include "runtime/memory/sweep.h"
 #include "runtime/process/mode.h"
@@ -27,15 +29,6 @@
 
 /* Freed slots that may gather before a free waits for the GPU. */
 #define FREED_BYTES_MAX (1 * SL_MIB)
-/* Different from the driver's own ids, which count up from 1. */
-#define FIRST_ID (1ull << 48)
-
-uint64_t sl_memory_new_id(void)
-{
-	static uint64_t last_id = FIRST_ID;
-
-	return __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED);
-}
 
 /* --- allocating --------------------------------------------------------------------------- */
 
@@ -197,6 +190,9 @@ static bool take_from_program(struct sl_block *block, CUdeviceptr ptr)
 		region->live = false;
 		sl_list_unlink(&region->link);
 		sl_block_take(block);
+	} else if (block->kind == SL_BLOCK_TRACT) {
+		if (!sl_stock_take_back(block, ptr))
+			return false;
 	} else {
 		struct sl_slot *slot = sl_slab_slot(sl_slab_of(block), ptr, &base);
 
@@ -230,7 +226,7 @@ int sl_memory_free(CUdeviceptr ptr, bool may_block, CUresult *result)
 	}
 	space = block->space;
 	is_region = block->kind == SL_BLOCK_REGION;
-	due = !is_region && is_due(space);
+	due = block->kind == SL_BLOCK_TRACT || (!is_region && is_due(space));
 	sl_books_unlock();
 	if (is_region)
 		*result = sl_region_free(space, sl_region_of(block), may_block);
@@ -244,38 +240,43 @@ int sl_memory_free(CUdeviceptr ptr, bool may_block, CUresult *result)
 
 /* --- looking up ---------------------------------------------------------------------------- */
 
+/* The fields that each kind of block knows of the live allocation around ptr. */
+static bool describe_part(
+	struct sl_block *block, CUdeviceptr ptr, struct sl_memory_info *out)
+{
+	const struct sl_region *region;
+	const struct sl_slot *slot;
+
+	if (block->kind == SL_BLOCK_TRACT)
+		return sl_stock_describe(block, ptr, out);
+	out->base = block->backing.base;
+	if (block->kind == SL_BLOCK_REGION) {
+		region = sl_region_of(block);
+		out->bytes = region->live ? region->bytes : 0;
+		out->id = region->id;
+		out->sync_memops = region->sync_memops;
+	} else {
+		slot = sl_slab_slot(sl_slab_of(block), ptr, &out->base);
+		out->bytes = slot && slot->state == SL_SLOT_LIVE ? slot->bytes : 0;
+		out->id = slot ? slot->id : 0;
+		out->sync_memops = slot && slot->sync_memops;
+	}
+	return ptr - out->base < out->bytes;
+}
+
 static int describe(struct sl_block *block, CUdeviceptr ptr, struct sl_memory_info *out)
 {
-	CUdeviceptr base = block->backing.base;
-	uint64_t bytes = 0, id = 0;
-	bool sync = false;
-
-	if (block->kind == SL_BLOCK_REGION) {
-		const struct sl_region *region = sl_region_of(block);
-
-		bytes = region->live ? region->bytes : 0;
-		id = region->id;
-		sync = region->sync_memops;
-	} else {
-		const struct sl_slot *slot = sl_slab_slot(sl_slab_of(block), ptr, &base);
-
-		bytes = slot && slot->state == SL_SLOT_LIVE ? slot->bytes : 0;
-		id = slot ? slot->id : 0;
-		sync = slot && slot->sync_memops;
-	}
-	if (ptr - base >= bytes)
-		return SL_MEMORY_DEAD;
-	*out = (struct sl_memory_info){
-		.base = base,
-		.bytes = bytes,
-		.id = id,
+	struct sl_memory_info info = {
 		.ctx = block->space->ctx,
 		.dev = block->space->dev,
 		.mapping_base = block->backing.base,
 		.mapping_bytes = block->backing.bytes,
 		.broken = __atomic_load_n(&block->space->broken, __ATOMIC_RELAXED),
-		.sync_memops = sync,
 	};
+
+	if (!describe_part(block, ptr, &info))
+		return SL_MEMORY_DEAD;
+	*out = info;
 	return SL_MEMORY_OURS;
 }
 
@@ -302,6 +303,8 @@ void sl_memory_set_sync_memops(CUdeviceptr ptr, bool on)
 	block = sl_pagemap_get(ptr);
 	if (block && block->kind == SL_BLOCK_REGION) {
 		sl_region_of(block)->sync_memops = on;
+	} else if (block && block->kind == SL_BLOCK_TRACT) {
+		sl_stock_set_sync_memops(block, ptr, on);
 	} else if (block) {
 		slot = sl_slab_slot(sl_slab_of(block), ptr, &base);
 		if (slot)
@@ -313,6 +316,8 @@ void sl_memory_set_sync_memops(CUdeviceptr ptr, bool on)
 void sl_memory_forget(void)
 {
 	sl_space_forget();
+	sl_stream_forget();
+	sl_stock_forget();
 	sl_pagemap_forget();
-	sl_memory_forget_flushes();
+	sl_memory_forget_giving();
 }

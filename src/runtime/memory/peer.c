@@ -252,9 +252,9 @@ static CUresult admit(struct sl_space *space, struct sl_backing *backing, CUdevi
 	return r;
 }
 
-CUresult sl_peer_admit(struct sl_space *space, struct sl_backing *backing)
+CUresult sl_peer_admit_to(
+	struct sl_space *space, struct sl_backing *backing, uint64_t mask)
 {
-	uint64_t mask = users_of(space->ctx) & ~bit_of(space->dev);
 	CUresult r = CUDA_SUCCESS;
 
 	for (CUdevice dev = 0; mask && r == CUDA_SUCCESS; dev++, mask >>= 1)
@@ -264,9 +264,14 @@ CUresult sl_peer_admit(struct sl_space *space, struct sl_backing *backing)
 	return r;
 }
 
-void sl_peer_catch_up(struct sl_space *space, CUdeviceptr base)
+CUresult sl_peer_admit(struct sl_space *space, struct sl_backing *backing)
 {
-	uint64_t mask = users_of(space->ctx) & ~bit_of(space->dev);
+	return sl_peer_admit_to(
+		space, backing, users_of(space->ctx) & ~bit_of(space->dev));
+}
+
+static void open_to(CUdeviceptr base, uint64_t mask)
+{
 	CUresult r;
 
 	for (CUdevice dev = 0; mask; dev++, mask >>= 1) {
@@ -275,6 +280,35 @@ void sl_peer_catch_up(struct sl_space *space, CUdeviceptr base)
 			sl_warning("device %d has no access to %#llx: error %d", dev,
 				base, (int)r);
 	}
+}
+
+void sl_peer_catch_up(struct sl_space *space, CUdeviceptr base)
+{
+	open_to(base, users_of(space->ctx) & ~bit_of(space->dev));
+}
+
+void sl_peer_open_to(CUdeviceptr at, uint64_t devices)
+{
+	CUdeviceptr base = 0;
+	struct sl_block *block;
+
+	if (!devices)
+		return;
+	sl_books_lock();
+	block = sl_pagemap_get(at);
+	if (block)
+		base = block->backing.base;
+	sl_books_unlock();
+	if (base)
+		open_to(base, devices);
+}
+
+CUresult sl_peer_turn(CUdeviceptr base, CUdevice dev, bool open)
+{
+	if (open)
+		return open_block(base, dev);
+	close_block(base, dev);
+	return CUDA_SUCCESS;
 }
 
 /* --- what programs call ----------------------------------------------------------------------- */

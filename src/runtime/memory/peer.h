@@ -20,6 +20,13 @@ struct sl_space;
 SL_MUST_CHECK CUresult sl_peer_admit(struct sl_space *space, struct sl_backing *backing);
 /* The memory can now be found at `base`: opens it to contexts that became peers meanwhile. */
 void sl_peer_catch_up(struct sl_space *space, CUdeviceptr base);
+/* The same for memory of a pool, which follows the pool's own access: `devices` by ordinal. */
+SL_MUST_CHECK CUresult sl_peer_admit_to(
+	struct sl_space *space, struct sl_backing *backing, uint64_t devices);
+/* Opens the block around `at` to these devices, too. */
+void sl_peer_open_to(CUdeviceptr at, uint64_t devices);
+/* Opens or closes the block that begins at base to the device. */
+SL_MUST_CHECK CUresult sl_peer_turn(CUdeviceptr base, CUdevice dev, bool open);
 /* The context is gone with its access. */
 void sl_peer_drop_context(CUcontext ctx);
 /* In the child of a fork. */

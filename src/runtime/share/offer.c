@@ -72,6 +72,9 @@ static bool describe(struct sl_block *block, CUdeviceptr ptr, struct sl_offered 
 		region = sl_region_of(block);
 		out->bytes = region->live ? region->bytes : 0;
 		out->id = region->id;
+	} else if (block->kind == SL_BLOCK_TRACT) {
+		/* The driver refuses memory of pools. */
+		out->bytes = 0;
 	} else {
 		slot = sl_slab_slot(sl_slab_of(block), ptr, &base);
 		out->bytes = slot && slot->state == SL_SLOT_LIVE ? slot->bytes : 0;

@@ -4,6 +4,7 @@
 #include "runtime/swap/piece.h"
 #include "runtime/memory/region.h"
 #include "runtime/memory/slab.h"
+#include "runtime/memory/tract.h"
 
 #include <stdlib.h>
 
@@ -81,6 +82,10 @@ void sl_pieces_of_blocks(
 				&SL_LIST_ENTRY(at, struct sl_region, link)->block, where);
 		sl_list_foreach (at, &space->slabs)
 			add_block(pieces, &SL_LIST_ENTRY(at, struct sl_slab, all)->block,
+				where);
+		sl_list_foreach (at, &space->tracts)
+			add_block(pieces,
+				&SL_LIST_ENTRY(at, struct sl_tract, in_space)->block,
 				where);
 		/* These blocks only come back. */
 		if (where != SL_EVICTED)

@@ -62,6 +62,13 @@ static CUresult get_pool_of_device(CUmemoryPool *pool, CUdevice dev)
 	return CUDA_SUCCESS;
 }
 
+/* The current pools are others, since the memory of default ones is ours. */
+static CUresult get_default_of_device(CUmemoryPool *pool, CUdevice dev)
+{
+	*pool = (CUmemoryPool)(0x8000 + (uintptr_t)dev);
+	return CUDA_SUCCESS;
+}
+
 static CUresult count_devices(int *count)
 {
 	*count = STUB_DEVICES;
@@ -94,7 +101,7 @@ static void start(void)
 	sl_real.cuMemPoolCreate = make;
 	sl_real.cuMemGetDefaultMemPool = get_pool;
 	sl_real.cuMemGetMemPool = get_pool;
-	sl_real.cuDeviceGetDefaultMemPool = get_pool_of_device;
+	sl_real.cuDeviceGetDefaultMemPool = get_default_of_device;
 	sl_real.cuDeviceGetMemPool = get_pool_of_device;
 	sl_real.cuDeviceGetCount = count_devices;
 	sl_real.cuStreamGetDevice = no_such_function;

@@ -19,10 +19,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#define OWN_POOL  ((CUmemoryPool)0x5000) /* the device's */
-#define MADE_POOL ((CUmemoryPool)0x6000)
-#define EXEC      ((CUgraphExec)0x7000)
-#define GRAPH     ((CUgraph)0x8000)
+/* The device's current pool; its default one has memory of ours (memory/stock.h). */
+#define OWN_POOL     ((CUmemoryPool)0x5000)
+#define DEFAULT_POOL ((CUmemoryPool)0x4000)
+#define MADE_POOL    ((CUmemoryPool)0x6000)
+#define EXEC         ((CUgraphExec)0x7000)
+#define GRAPH        ((CUgraph)0x8000)
 
 static CUcontext ctx;
 static struct sl_gpu *gpu;
@@ -142,7 +144,7 @@ static CUresult sync_stream(CUstream stream)
 
 static CUresult own_pool(CUmemoryPool *pool, CUdevice dev)
 {
-	*pool = OWN_POOL;
+	*pool = DEFAULT_POOL;
 	return dev == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
@@ -478,7 +480,8 @@ static void body_driver_is_full(void)
 
 static void body_made(void)
 {
-	CUmemPoolProps props = {.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+	CUmemPoolProps props = {.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+		.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
 	cuuint64_t threshold = UINT64_MAX;
 	CUmemoryPool pool;
 	CUdeviceptr a;

@@ -6,8 +6,8 @@
  * Extents never overlap. Callers reserve room before they call the driver, so the result can always
  * be recorded. The caller locks. Bytes.
  */
-#ifndef SL_RUNTIME_DRIVER_EXTENTS_H
-#define SL_RUNTIME_DRIVER_EXTENTS_H
+#ifndef SL_RUNTIME_MEMORY_EXTENTS_H
+#define SL_RUNTIME_MEMORY_EXTENTS_H
 
 #include "base/sl.h"
 

@@ -1,7 +1,7 @@
 /*
  * extents - see extents.h
  */
-#include "runtime/driver/extents.h"
+#include "runtime/memory/extents.h"
 
 #include <stdlib.h>
 #include <string.h>
