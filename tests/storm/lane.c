@@ -231,12 +231,9 @@ static void note_overlap(struct storm_lane *l, const struct storm_buffer *b)
 	storm_note(l, "buffers that overlap it", over);
 }
 
-void storm_obtained(struct storm_lane *l, struct storm_buffer *b, enum storm_from from,
+static void enter(struct storm_lane *l, struct storm_buffer *b, enum storm_from from,
 	CUdeviceptr at, size_t bytes)
 {
-	uint32_t seed = (uint32_t)(b - l->buffer) * 977 + l->step->dice;
-	CUresult r;
-
 	b->live = true;
 	b->tainted = b->shared = false;
 	b->gen++;
@@ -248,6 +245,40 @@ void storm_obtained(struct storm_lane *l, struct storm_buffer *b, enum storm_fro
 	b->context = l->context;
 	b->pending = PENDING_NONE;
 	note_overlap(l, b);
+}
+
+static uint32_t seed_of(struct storm_lane *l, const struct storm_buffer *b)
+{
+	return (uint32_t)(b - l->buffer) * 977 + l->step->dice;
+}
+
+void storm_obtained_in(struct storm_lane *l, struct storm_buffer *b, CUdeviceptr at,
+	size_t bytes, uint32_t slot)
+{
+	uint32_t seed = seed_of(l, b);
+	CUresult r = CUDA_SUCCESS;
+	CUstream s;
+
+	enter(l, b, FROM_POOL, at, bytes);
+	if (!storm_stream(l, slot, &s))
+		return;
+	if (bytes >= 4)
+		r = CALL_S(l, cuMemsetD32Async, at, seed, bytes / 4, s);
+	if (r == CUDA_SUCCESS && bytes % 4)
+		r = CALL_S(l, cuMemsetD8Async, at + (bytes & ~(size_t)3),
+			(unsigned char)seed, bytes % 4, s);
+	if (r != CUDA_SUCCESS)
+		b->tainted = true;
+	b->pending = storm_stream_slot(l, slot);
+}
+
+void storm_obtained(struct storm_lane *l, struct storm_buffer *b, enum storm_from from,
+	CUdeviceptr at, size_t bytes)
+{
+	uint32_t seed = seed_of(l, b);
+	CUresult r;
+
+	enter(l, b, from, at, bytes);
 	if (storm_on_host(b)) {
 		memset((void *)(uintptr_t)at, (int)(seed & 0xff), bytes);
 		return;

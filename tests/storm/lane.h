@@ -199,6 +199,9 @@ void storm_forget(struct storm_lane *l, struct storm_buffer *b);
 /* Registers a new buffer and gives it contents that follow from its slot and the step. */
 void storm_obtained(struct storm_lane *l, struct storm_buffer *b, enum storm_from from,
 	CUdeviceptr at, size_t bytes);
+/* The same for memory of a pool, filled in the stream of that slot, where it was allocated. */
+void storm_obtained_in(struct storm_lane *l, struct storm_buffer *b, CUdeviceptr at,
+	size_t bytes, uint32_t slot);
 bool storm_on_host(const struct storm_buffer *b);
 /* A part of the buffer that two numbers name; at most `most` bytes, at least one. */
 void storm_window(const struct storm_buffer *b, uint32_t n1, uint32_t n2, size_t most,

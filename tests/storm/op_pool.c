@@ -26,7 +26,12 @@ void storm_op_pool_alloc(struct storm_lane *l, const uint32_t *a)
 		r = CALL_S(l, cuMemAllocAsync, &at, a[1], s);
 	if (r != CUDA_SUCCESS || !at)
 		return;
-	CALL_S(l, cuStreamSynchronize, s); /* then any stream may use it */
+	/* At once it may be used in this stream, elsewhere after that. */
+	if (a[4] & 2) {
+		storm_obtained_in(l, b, at, a[1], a[2]);
+		return;
+	}
+	CALL_S(l, cuStreamSynchronize, s);
 	storm_obtained(l, b, FROM_POOL, at, a[1]);
 }
 
