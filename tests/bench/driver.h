@@ -32,6 +32,8 @@
 	X(cuMemcpyHtoDAsync_v2) \
 	X(cuMemHostAlloc)       \
 	X(cuMemFreeHost)        \
+	X(cuMemAllocAsync)      \
+	X(cuMemFreeAsync)       \
 	X(cuStreamCreate)       \
 	X(cuStreamSynchronize)  \
 	X(cuModuleLoadData)     \

@@ -24,7 +24,8 @@ struct both {
 };
 
 /* Amortised: the time of a whole round by its allocations. */
-static void measure_small(struct both *both, enum bench_verb verb, const char *variant)
+static void measure_small(struct both *both, enum bench_verb verb, const char *variant,
+	enum bench_row_id row, enum bench_row_id native_row, enum bench_row_id ratio_row)
 {
 	struct bench_reply reply;
 	double native, with;
@@ -40,10 +41,9 @@ static void measure_small(struct both *both, enum bench_verb verb, const char *v
 	}
 	native = (double)bench_quantile(both->a, 500) / SMALL_COUNT / (double)SL_US;
 	with = (double)bench_quantile(both->b, 500) / SMALL_COUNT / (double)SL_US;
-	bench_emit(BENCH_SMALL, variant, with);
-	bench_emit(BENCH_SMALL_NATIVE, variant, native);
-	bench_emit_against(BENCH_SMALL_RATIO, variant, with / native, BENCH_SMALL_NATIVE,
-		BENCH_COMPUTED);
+	bench_emit(row, variant, with);
+	bench_emit(native_row, variant, native);
+	bench_emit_against(ratio_row, variant, with / native, native_row, BENCH_COMPUTED);
 }
 
 static void add_large(const struct bench_reply *reply, struct bench_samples *alloc,
@@ -104,8 +104,12 @@ int bench_part_memory(int argc, char **argv)
 	bench_worker_start(&both.with, "bench-memory");
 	bench_worker_do(&both.native, BENCH_DO_CONTEXT, 0, 0, &reply);
 	bench_worker_do(&both.with, BENCH_DO_CONTEXT, 0, 0, &reply);
-	measure_small(&both, BENCH_DO_SMALL_PAIR, "pair");
-	measure_small(&both, BENCH_DO_SMALL_BATCH, "batch");
+	measure_small(&both, BENCH_DO_SMALL_PAIR, "pair", BENCH_SMALL, BENCH_SMALL_NATIVE,
+		BENCH_SMALL_RATIO);
+	measure_small(&both, BENCH_DO_SMALL_BATCH, "batch", BENCH_SMALL,
+		BENCH_SMALL_NATIVE, BENCH_SMALL_RATIO);
+	measure_small(&both, BENCH_DO_ASYNC_PAIR, NULL, BENCH_ASYNC, BENCH_ASYNC_NATIVE,
+		BENCH_ASYNC_RATIO);
 	measure_large(&both, 64 * SL_MIB, "64MiB", 4);
 	measure_large(&both, SL_GIB, "1GiB", BENCH_NONE);
 	bench_worker_stop(&both.native);

@@ -323,6 +323,24 @@ static int small_pairs(const struct bench_order *order, struct bench_reply *repl
 	return 0;
 }
 
+/* The pool's reserve serves all but the first. */
+static int async_pairs(const struct bench_order *order, struct bench_reply *reply)
+{
+	sl_ns begin = sl_clock_now();
+
+	for (uint32_t i = 0; i < order->count; i++) {
+		CUdeviceptr ptr = 0;
+		int r = (int)bench_cu.cuMemAllocAsync(&ptr, order->bytes, NULL);
+
+		if (!r)
+			r = (int)bench_cu.cuMemFreeAsync(ptr, NULL);
+		if (r)
+			return r;
+	}
+	add(reply, sl_clock_now() - begin);
+	return 0;
+}
+
 static int small_batch(const struct bench_order *order, struct bench_reply *reply)
 {
 	static CUdeviceptr ptrs[SMALL_MAX];
@@ -420,6 +438,7 @@ static int obey(const struct bench_order *order, struct bench_reply *reply)
 	case BENCH_DO_LET_GO: return let_go(reply);
 	case BENCH_DO_LARGE: return large(order, reply);
 	case BENCH_DO_SMALL_PAIR: return small_pairs(order, reply);
+	case BENCH_DO_ASYNC_PAIR: return async_pairs(order, reply);
 	case BENCH_DO_SMALL_BATCH: return small_batch(order, reply);
 	case BENCH_DO_HEAVY: return heavy(order, reply);
 	case BENCH_DO_WRITE: return write_all(order, reply);

@@ -18,6 +18,7 @@ enum bench_verb {
 	BENCH_DO_LET_GO,      /* cuMemFree of it; samples: begin, end (sl_ns) */
 	BENCH_DO_LARGE, /* count times alloc and free of bytes; samples: ns of each in turn */
 	BENCH_DO_SMALL_PAIR, /* count pairs of alloc and free of bytes; sample: ns in all */
+	BENCH_DO_ASYNC_PAIR,  /* the same with cuMemAllocAsync and cuMemFreeAsync */
 	BENCH_DO_SMALL_BATCH, /* count allocs, then count frees; sample: ns in all */
 	BENCH_DO_HEAVY, /* count mixed allocations, bytes alive at a time; sample: ns in all */
 	BENCH_DO_START_NAMES, /* start a program: starter names; sample: ns */
