@@ -184,6 +184,40 @@ int sl_amount_parse(const char *text, struct sl_amount *out, struct sl_error *er
 	return SL_AMOUNT_OK;
 }
 
+static int too_small(const struct sl_amount *limit, bool is_request, struct sl_error *err)
+{
+	char text[32];
+
+	sl_error_set(err, "--%s %s%s is below 2 MiB, the least piece of GPU memory; %s",
+		is_request ? "request" : "limit",
+		sl_amount_format(limit, text, sizeof(text)),
+		is_request ? ", which alone is also the limit," : "",
+		is_request ? "add --limit, or raise it" : "raise it, or leave it out");
+	return SL_AMOUNT_BAD;
+}
+
+int sl_amount_check(const struct sl_amount *request, const struct sl_amount *limit,
+	bool request_is_limit, struct sl_error *err)
+{
+	bool is_request = !limit->kind && request_is_limit;
+	const struct sl_amount *least = is_request ? request : limit;
+	char a[32], b[32];
+
+	/* A request of 0 guarantees nothing, and does not set the limit. */
+	if (least->kind == SL_AMOUNT_BYTES && least->value < GRAIN_BYTES &&
+		!(is_request && !least->value))
+		return too_small(least, is_request, err);
+	if (!limit->kind || limit->kind != request->kind ||
+		limit->value >= request->value)
+		return SL_AMOUNT_OK;
+	sl_error_set(err,
+		"--limit %s is below --request %s; the limit is the most it may hold, so "
+		"raise it or leave it out",
+		sl_amount_format(limit, a, sizeof(a)),
+		sl_amount_format(request, b, sizeof(b)));
+	return SL_AMOUNT_BAD;
+}
+
 uint64_t sl_amount_resolve(
 	const struct sl_amount *amount, uint64_t shareable_bytes, uint64_t unset_bytes)
 {

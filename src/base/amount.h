@@ -35,6 +35,11 @@ enum { SL_AMOUNT_OK = 0, SL_AMOUNT_BAD /* err says why and what to write instead
 SL_MUST_CHECK int sl_amount_parse(
 	const char *text, struct sl_amount *out, struct sl_error *err);
 
+/* Does a request fit under a limit, as far as that is known before a GPU is? Outcomes as
+ * sl_amount_parse. request_is_limit: a request alone is also the limit. */
+SL_MUST_CHECK int sl_amount_check(const struct sl_amount *request,
+	const struct sl_amount *limit, bool request_is_limit, struct sl_error *err);
+
 /* Bytes of amount on a GPU with shareable_bytes: fractions round down to 2 MiB, bytes are returned
  * unchanged, UNSET gives unset_bytes. */
 uint64_t sl_amount_resolve(

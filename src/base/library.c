@@ -21,6 +21,7 @@
 static const char *const places[] = {
 	"/" LIBRARY_NAME,
 	"/../" SL_LIBDIR "/sluice/" LIBRARY_NAME,
+	"/../../" SL_LIBDIR "/sluice/" LIBRARY_NAME, /* from libexec/sluice */
 	"/../lib/sluice/" LIBRARY_NAME,
 	"/../lib64/sluice/" LIBRARY_NAME,
 };

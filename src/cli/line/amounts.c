@@ -5,38 +5,14 @@
 
 #include "policy/words/chain.h"
 
-/* The grain of GPU memory; a program with a smaller limit could hold nothing. */
-#define LIMIT_BYTES_MIN (2 * SL_MIB)
-
-static int too_small(
-	enum sl_verb_id verb, bool json, const struct sl_amount *limit, bool is_request)
-{
-	char text[32];
-
-	return sl_cli_fail(verb, json, SL_EXIT_USAGE,
-		"--%s %s%s is below 2 MiB, the least piece of GPU memory; %s",
-		is_request ? "request" : "limit",
-		sl_amount_format(limit, text, sizeof(text)),
-		is_request ? ", which alone is also the limit," : "",
-		is_request ? "add --limit, or raise it" : "raise it, or leave it out");
-}
-
 int sl_amounts_check(enum sl_verb_id verb, bool json, const struct sl_amount *request,
 	const struct sl_amount *limit, bool request_is_limit)
 {
-	bool is_request = !limit->kind && request_is_limit;
-	const struct sl_amount *least = is_request ? request : limit;
-	char a[32], b[32];
+	struct sl_error err = {0};
 
-	if (least->kind == SL_AMOUNT_BYTES && least->value < LIMIT_BYTES_MIN)
-		return too_small(verb, json, least, is_request);
-	if (limit->kind && limit->kind == request->kind && limit->value < request->value)
-		return sl_cli_fail(verb, json, SL_EXIT_USAGE,
-			"--limit %s is below --request %s; the limit is the most it may "
-			"hold, so raise it or leave it out",
-			sl_amount_format(limit, a, sizeof(a)),
-			sl_amount_format(request, b, sizeof(b)));
-	return -1;
+	if (sl_amount_check(request, limit, request_is_limit, &err) == SL_AMOUNT_OK)
+		return -1;
+	return sl_cli_fail(verb, json, SL_EXIT_USAGE, "%s", err.text);
 }
 
 static bool is_share(const struct sl_amount *share)

@@ -12,6 +12,7 @@
 #include "cli/conn/conn.h"
 #include "cli/run/container.h"
 #include "cli/run/launch.h"
+#include "cli/run/run.h"
 #include "cli/run/wait.h"
 #include "cli/line/program.h"
 #include "cli/line/text.h"
@@ -33,6 +34,7 @@
 struct settings {
 	struct sl_launch launch; /* first: see SL_LAUNCH_OPTIONS */
 	bool wait;
+	bool holds;       /* another process becomes CMD, as it is */
 	size_t container; /* words up to `podman run` or the like; 0: an ordinary program */
 	char library[SL_PATH_MAX];
 	char by_loader[SL_PATH_MAX + 64]; /* the same, in the form for LD_PRELOAD */
@@ -217,7 +219,7 @@ static int prepare(struct settings *settings, char **words, union sl_msg *ask)
 	struct sl_error err = {0};
 	int status;
 
-	settings->container = sl_run_container(words);
+	settings->container = settings->holds ? 0 : sl_run_container(words);
 	status = judge(settings, words);
 	if (status >= 0)
 		return status;
@@ -226,7 +228,8 @@ static int prepare(struct settings *settings, char **words, union sl_msg *ask)
 	return fill_request(s, words, ask);
 }
 
-static int register_and_become(struct settings *settings, char **words)
+/* -1 to go on, else the exit status. */
+static int take_place(struct settings *settings, char ***words)
 {
 	const struct sl_launch *s = &settings->launch;
 	sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};
@@ -234,7 +237,7 @@ static int register_and_become(struct settings *settings, char **words)
 	struct sl_msg_run_reply got;
 	union sl_msg ask;
 	int meets = sl_conn_begin(&conn, &unmet);
-	int status = prepare(settings, words, &ask);
+	int status = prepare(settings, *words, &ask);
 
 	if (status >= 0)
 		return status;
@@ -251,26 +254,41 @@ static int register_and_become(struct settings *settings, char **words)
 	else
 		sl_told_warning(SL_VERB_run, got.text);
 	if (settings->container)
-		status = enter(settings, &conn, &got, &words);
-	else if (!set_environment(conn.socket, settings->by_loader, &got))
-		status = sl_cli_fail(
-			SL_VERB_run, s->json, SL_EXIT_SYSTEM, "out of memory");
-	if (status >= 0)
-		return status;
-	return become(s, words);
+		return enter(settings, &conn, &got, words);
+	if (!set_environment(conn.socket, settings->by_loader, &got))
+		return sl_cli_fail(SL_VERB_run, s->json, SL_EXIT_SYSTEM, "out of memory");
+	return -1;
+}
+
+/* Likewise. *words are what the process is to become. */
+static int begin(struct settings *settings, int argc, char **argv, char ***words)
+{
+	struct sl_launch *s = &settings->launch;
+	int first = 0, status;
+
+	static_assert(offsetof(struct settings, launch) == 0, "the rows are of both");
+	status = sl_cli_parse(SL_VERB_run, settings, argc, argv, &first);
+	*words = argv + first;
+	if (status < 0)
+		status = sl_launch_words(SL_VERB_run, s->json, *words);
+	if (status < 0)
+		status = sl_launch_amounts(SL_VERB_run, s);
+	return status >= 0 ? status : take_place(settings, words);
+}
+
+int sl_run_begin(int argc, char **argv)
+{
+	struct settings settings = {.launch = SL_LAUNCH_PRESET, .holds = true};
+	char **words;
+
+	return begin(&settings, argc, argv, &words);
 }
 
 int sl_verb_run(int argc, char **argv)
 {
 	struct settings settings = {.launch = SL_LAUNCH_PRESET};
-	struct sl_launch *s = &settings.launch;
-	int first, status;
+	char **words;
+	int status = begin(&settings, argc, argv, &words);
 
-	static_assert(offsetof(struct settings, launch) == 0, "the rows are of both");
-	status = sl_cli_parse(SL_VERB_run, &settings, argc, argv, &first);
-	if (status < 0)
-		status = sl_launch_words(SL_VERB_run, s->json, argv + first);
-	if (status < 0)
-		status = sl_launch_amounts(SL_VERB_run, s);
-	return status >= 0 ? status : register_and_become(&settings, argv + first);
+	return status >= 0 ? status : become(&settings.launch, words);
 }

@@ -1,0 +1,35 @@
+/*
+ * page - what slurmstepd, the tasks of its step, their keeper and their porter share
+ *
+ * The plugin makes it before the tasks are forked; keeper and porter map it from descriptor
+ * SL_SLURM_PAGE_FD. The tasks wait until its state is no longer SL_SLURM_ASKING.
+ */
+#ifndef SL_SLURM_PAGE_H
+#define SL_SLURM_PAGE_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define SL_SLURM_PAGE_FD  3
+#define SL_SLURM_NAME_MAX 64
+/* The argument that makes a porter of sluice-slurm. */
+#define SL_SLURM_PORTER "--porter"
+
+enum sl_slurm_state {
+	SL_SLURM_ASKING = 0,
+	SL_SLURM_READY,  /* environment is set */
+	SL_SLURM_FAILED, /* status is set; the text went to the keeper's standard error */
+};
+
+struct sl_slurm_page {
+	atomic_uint state; /* enum sl_slurm_state */
+	atomic_int status; /* exit status of the tasks, as that of `sluice run` */
+	atomic_int keeper; /* its pid; 0: not ready */
+	atomic_uint
+		signal; /* futex: odd after SIGTSTP, even after SIGCONT; it only grows */
+	char name[SL_SLURM_NAME_MAX]; /* of the workload; set by the plugin */
+	/* NAME=VALUE of each variable that the tasks need, NUL-terminated; an empty one ends it. */
+	char environment[32768];
+};
+
+#endif

@@ -1,0 +1,219 @@
+/*
+ * porter - parks the workload of a step that Slurm suspends, and resumes it
+ *
+ * A child of slurmstepd as root, outside the step's cgroup, so it goes on while the step is frozen.
+ *
+ * A process that is stopped or frozen cannot move its memory, and Slurm stops a step 2 s after it
+ * has announced that. So while memory is still leaving, the porter lets the processes that use
+ * CUDA run, in what Slurm has frozen, and freezes that again once they are done. Their GPU calls
+ * wait meanwhile.
+ *
+ * Slurm may resume the step at any moment. Its SIGCONT reaches the keeper before the step is let
+ * go, so after each freeze the porter looks whether the keeper has it, and takes the freeze back.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "cli/conn/conn.h"
+#include "cli/conn/rows.h"
+#include "cli/line/cli.h"
+#include "slurm/freezer.h"
+#include "slurm/holder.h"
+
+/* Between two looks, or two attempts to reach the daemon. */
+#define LOOK (50 * SL_MS)
+/* Longest wait for one answer of the daemon. */
+#define ANSWER_MS 1000
+/* For so long a suspended step may run until its memory has left. */
+#define PATIENCE (120 * SL_S)
+/* A new daemon takes in the reports of all processes for 2 s; a frozen one is late. */
+#define REPORTS (3 * SL_S)
+
+/* The page is the user's as well, so what the porter acts on is not read from it. */
+struct porter {
+	struct sl_slurm_page *page;
+	const char *name; /* of the workload */
+	uid_t uid;        /* whose it is */
+	struct sl_freezer freezer;
+	unsigned int seen; /* the page's signal that is obeyed */
+	uint64_t epoch;    /* of the daemon that answered last */
+	sl_ns valid;       /* when its figures hold */
+};
+
+/* Does the newest signal differ from the one that is obeyed? */
+static bool is_news(const struct porter *porter)
+{
+	return atomic_load(&porter->page->signal) != porter->seen;
+}
+
+static void wait_for_news(const struct porter *porter)
+{
+	while (!is_news(porter))
+		(void)syscall(SYS_futex, &porter->page->signal, FUTEX_WAIT, porter->seen,
+			NULL, NULL, 0);
+}
+
+static void pause_for_a_look(void)
+{
+	const struct timespec span = {.tv_nsec = (long)LOOK};
+
+	(void)nanosleep(&span, NULL);
+}
+
+/* 0 or an exit status. */
+static int reach_daemon(struct porter *porter, struct sl_conn *conn)
+{
+	int status = sl_conn_open_within(conn, ANSWER_MS, NULL);
+
+	if (!status && conn->welcome.daemon_epoch != porter->epoch) {
+		porter->epoch = conn->welcome.daemon_epoch;
+		porter->valid = sl_clock_now() + REPORTS;
+	}
+	return status;
+}
+
+struct standing {
+	uint64_t workload; /* its number; 0: it is gone */
+	bool away;         /* all of it that can leave its GPUs has */
+};
+
+/* 0 or an exit status. */
+static int look(const struct porter *porter, struct sl_conn *conn, struct standing *now)
+{
+	sl_cleanup(sl_rows_fini) struct sl_rows uses = {0};
+	int status = sl_rows_list(&uses, conn, SL_LIST_USES, NULL);
+
+	*now = (struct standing){.away = true};
+	for (size_t i = 0; i < uses.count; i++) {
+		const struct sl_msg_use_row *row = &uses.all[i].use_row;
+
+		if (row->uid != porter->uid || strcmp(row->name, porter->name) != 0)
+			continue;
+		now->workload = row->workload;
+		now->away &= row->backing_bytes <= row->evicted_bytes + row->held_bytes;
+	}
+	return status;
+}
+
+/* 0 or an exit status. The reason of a refusal stays with the daemon, for `sluice why`. */
+static int ask(const struct porter *porter, struct sl_conn *conn, bool parked, bool *done)
+{
+	struct standing now;
+	union sl_msg park, reply;
+	int status = look(porter, conn, &now);
+
+	if (status || !now.workload)
+		return status;
+	sl_wire_init(&park, SL_MSG_PARK);
+	park.park.parked = parked;
+	park.park.workload = now.workload;
+	status = sl_conn_call(conn, &park, SL_MSG_PARK_REPLY, &reply, NULL);
+	*done = !status && reply.park_reply.ok;
+	return status;
+}
+
+/* Until a daemon answers, or there is other news. True: it did what was asked. */
+static bool ask_until_told(struct porter *porter, bool parked)
+{
+	while (!is_news(porter)) {
+		sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};
+		bool done = false;
+
+		if (!reach_daemon(porter, &conn) && !ask(porter, &conn, parked, &done))
+			return done;
+		pause_for_a_look();
+	}
+	return false;
+}
+
+/* The daemon lists the processes of the workload that use CUDA. */
+static void let_clients_run(
+	struct porter *porter, struct sl_conn *conn, uint64_t workload)
+{
+	sl_cleanup(sl_rows_fini) struct sl_rows clients = {0};
+
+	if (sl_rows_list(&clients, conn, SL_LIST_CLIENTS, NULL))
+		return;
+	for (size_t i = 0; i < clients.count && !is_news(porter); i++) {
+		const struct sl_msg_client_row *row = &clients.all[i].client_row;
+		struct sl_pid_stat stat;
+
+		if (row->workload != workload ||
+			sl_file_pid_stat((int)row->pid, &stat) < 0)
+			continue;
+		sl_freezer_thaw(&porter->freezer, (pid_t)row->pid);
+		if (stat.state == 'T')
+			(void)kill((pid_t)row->pid, SIGCONT);
+	}
+}
+
+static void see_it_off(struct porter *porter)
+{
+	sl_ns end = sl_clock_now() + PATIENCE;
+
+	while (!is_news(porter) && sl_clock_now() < end) {
+		sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};
+		struct standing now;
+
+		if (!reach_daemon(porter, &conn) && !look(porter, &conn, &now)) {
+			if (now.away && sl_clock_now() >= porter->valid)
+				return;
+			let_clients_run(porter, &conn, now.workload);
+		}
+		pause_for_a_look();
+	}
+}
+
+/* The daemon that admits the workload knows its processes from the first. */
+static void meet_daemon(struct porter *porter)
+{
+	sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};
+
+	if (!reach_daemon(porter, &conn))
+		porter->valid = 0;
+}
+
+/* Is there news that the keeper, frozen, cannot tell? */
+static bool is_resumed(const struct porter *porter)
+{
+	return is_news(porter) ||
+	       sl_freezer_has_pending(atomic_load(&porter->page->keeper), SIGCONT);
+}
+
+int sl_porter_main(struct sl_slurm_page *page, char **argv)
+{
+	struct porter porter = {.page = page,
+		.name = argv[0],
+		.uid = (uid_t)strtoul(argv[1], NULL, 10),
+		.freezer.within = argv[2]};
+	sigset_t stop;
+
+	sigemptyset(&stop);
+	sigaddset(&stop, SIGTSTP);
+	sigprocmask(SIG_BLOCK, &stop, NULL);
+	meet_daemon(&porter);
+	for (;;) {
+		wait_for_news(&porter);
+		porter.seen = atomic_load(&page->signal);
+		if (!(porter.seen & 1)) {
+			sl_freezer_release(&porter.freezer);
+			(void)ask_until_told(&porter, false);
+			continue;
+		}
+		if (ask_until_told(&porter, true))
+			see_it_off(&porter);
+		sl_freezer_freeze(&porter.freezer);
+		if (is_resumed(&porter))
+			sl_freezer_release(&porter.freezer);
+	}
+}

@@ -1,0 +1,241 @@
+/*
+ * slurmstepd has threads, so the child calls nothing but the system before it executes a program.
+ * The keeper has to be a child of slurmstepd in the cgroup of the tasks: then Slurm signals,
+ * freezes and kills it with them.
+ */
+#include <stdint.h>
+
+#include "slurm/start.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <slurm/spank.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "slurm/freezer.h"
+#include "slurm/options.h"
+#include "slurm/page.h"
+
+/* --wait --name NAME --, and the end */
+#define OWN_WORDS 6
+#define SAY(text) (void)!write(STDERR_FILENO, text, sizeof(text) - 1)
+
+struct child {
+	const char *program;
+	char procs[SL_FREEZER_PATH_MAX]; /* of a cgroup to join; "": none */
+	char cwd[64];
+	const char **argv, **environment;
+	gid_t gid, *groups;
+	uid_t uid;                         /* 0: it stays root */
+	int group_count, page_fd, said_fd; /* said_fd -1: it says nothing */
+	pid_t parent;
+};
+
+static void reset_signals(void)
+{
+	sigset_t blocked;
+
+	for (int number = 1; number < NSIG; number++)
+		(void)signal(number, SIG_DFL);
+	/* Until the keeper waits for them. */
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGTSTP);
+	sigaddset(&blocked, SIGCONT);
+	sigprocmask(SIG_SETMASK, &blocked, NULL);
+}
+
+static bool become_user(const struct child *child)
+{
+	return syscall(SYS_setgroups, child->group_count, child->groups) == 0 &&
+	       syscall(SYS_setresgid, child->gid, child->gid, child->gid) == 0 &&
+	       syscall(SYS_setresuid, child->uid, child->uid, child->uid) == 0;
+}
+
+static void join_cgroup(const struct child *child)
+{
+	int fd = child->procs[0] ? open(child->procs, O_WRONLY | O_CLOEXEC) : -1;
+
+	if (fd >= 0) {
+		(void)!write(fd, "0", 1);
+		(void)close(fd);
+	}
+}
+
+static void arrange_descriptors(const struct child *child)
+{
+	int null = open("/dev/null", O_RDWR);
+	/* Out of the way of their places. */
+	int page = fcntl(child->page_fd, F_DUPFD, 10);
+	int said = fcntl(child->said_fd >= 0 ? child->said_fd : null, F_DUPFD, 10);
+
+	(void)dup2(null, STDIN_FILENO);
+	(void)dup2(null, STDOUT_FILENO);
+	(void)dup2(said, STDERR_FILENO);
+	(void)dup2(page, SL_SLURM_PAGE_FD);
+	(void)syscall(SYS_close_range, SL_SLURM_PAGE_FD + 1, ~0u, 0);
+}
+
+_Noreturn static void become(const struct child *child)
+{
+	reset_signals();
+	join_cgroup(child);
+	/* While it may look into the task. */
+	(void)!chdir(child->cwd[0] ? child->cwd : "/");
+	arrange_descriptors(child);
+	if (child->uid && !become_user(child)) {
+		SAY("sluice: cannot become the job's user\n");
+		_exit(EXIT_FAILURE);
+	}
+	/* After the change of the user, which would reset it. */
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != child->parent)
+		_exit(EXIT_FAILURE);
+	(void)execve(child->program, (char *const *)child->argv,
+		(char *const *)child->environment);
+	SAY("sluice: cannot execute the keeper, sluice-slurm; install Sluice whole on "
+	    "this node, or name it in plugstack.conf (keeper=PATH)\n");
+	_exit(EXIT_FAILURE);
+}
+
+/* The caller frees the array, not the words. NULL: no memory. */
+static const char **make_argv(
+	spank_t spank, const struct sl_start_settings *settings, const char *name)
+{
+	char **words = NULL;
+	int count = 0;
+	const char **argv;
+	size_t used = 0;
+
+	(void)spank_get_item(spank, S_JOB_ARGV, &count, &words);
+	argv = calloc((size_t)count + SL_OPTIONS_WORDS + OWN_WORDS, sizeof(*argv));
+	if (!argv)
+		return NULL;
+	argv[used++] = "sluice-slurm";
+	if (settings->waits)
+		argv[used++] = "--wait";
+	argv[used++] = "--name";
+	argv[used++] = name;
+	used += sl_options_words(argv + used);
+	argv[used++] = "--";
+	for (int i = 0; i < count; i++)
+		argv[used++] = words[i];
+	return argv;
+}
+
+/* The job's, but for the socket. The caller frees the array and *socket. */
+static const char **make_environment(
+	spank_t spank, const struct sl_start_settings *settings, char **socket)
+{
+	static char *none[] = {NULL};
+	char **all = none;
+	const char **out;
+	size_t count = 0, used = 0;
+
+	(void)spank_get_item(spank, S_JOB_ENV, &all);
+	while (all[count])
+		count++;
+	out = calloc(count + 2, sizeof(*out));
+	if (!out || (settings->socket &&
+			    asprintf(socket, "SLUICE_SOCKET=%s", settings->socket) < 0)) {
+		free(out);
+		return NULL;
+	}
+	if (settings->socket)
+		out[used++] = *socket;
+	for (size_t i = 0; i < count; i++) {
+		if (!settings->socket || strncmp(all[i], "SLUICE_SOCKET=", 14) != 0)
+			out[used++] = all[i];
+	}
+	return out;
+}
+
+/* A pidfd, or negative errno. */
+static int start(struct child *child)
+{
+	pid_t pid;
+	int pidfd;
+
+	child->parent = getpid();
+	pid = fork();
+	if (pid == 0)
+		become(child);
+	if (pid < 0)
+		return -errno;
+	pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	return pidfd < 0 ? -errno : pidfd;
+}
+
+int sl_start_keeper(spank_t spank, const struct sl_start_settings *settings,
+	const char *name, int page_fd, int said_fd)
+{
+	sl_cleanup(sl_freep) char *socket = NULL;
+	sl_cleanup(sl_freep) const char **argv = make_argv(spank, settings, name);
+	sl_cleanup(sl_freep) const char **environment =
+		make_environment(spank, settings, &socket);
+	struct child child = {.program = settings->keeper,
+		.argv = argv,
+		.environment = environment,
+		.page_fd = page_fd,
+		.said_fd = said_fd};
+	pid_t task = 0;
+
+	if (!argv || !environment)
+		return -ENOMEM;
+	if (spank_get_item(spank, S_JOB_UID, &child.uid) ||
+		spank_get_item(spank, S_JOB_GID, &child.gid) ||
+		spank_get_item(spank, S_JOB_SUPPLEMENTARY_GIDS, &child.groups,
+			&child.group_count) ||
+		spank_get_item(spank, S_TASK_PID, &task))
+		return -EINVAL;
+	/* The folder of the job, where CMD may be looked up. */
+	(void)snprintf(child.cwd, sizeof(child.cwd), "/proc/%d/cwd", (int)task);
+	if (sl_freezer_folder(
+		    task, child.procs, sizeof(child.procs) - sizeof("/cgroup.procs")))
+		strcat(child.procs, "/cgroup.procs");
+	else
+		child.procs[0] = '\0';
+	return start(&child);
+}
+
+int sl_start_porter(spank_t spank, const struct sl_start_settings *settings,
+	const char *name, int page_fd)
+{
+	sl_cleanup(sl_freep) char *socket = NULL;
+	char user[16], job[SL_FREEZER_PATH_MAX];
+	const char *argv[] = {"sluice-slurm", SL_SLURM_PORTER, name, user, job, NULL};
+	/* It is root: nothing of the job's environment. */
+	const char *environment[] = {NULL, NULL};
+	struct child child = {.program = settings->keeper,
+		.argv = argv,
+		.environment = environment,
+		.page_fd = page_fd,
+		.said_fd = -1};
+	pid_t task = 0;
+	uid_t uid = 0;
+
+	if (spank_get_item(spank, S_JOB_UID, &uid) ||
+		spank_get_item(spank, S_TASK_PID, &task))
+		return -EINVAL;
+	(void)snprintf(user, sizeof(user), "%u", (unsigned int)uid);
+	if (!sl_freezer_job(task, job, sizeof(job)))
+		job[0] = '\0';
+	if (settings->socket) {
+		if (asprintf(&socket, "SLUICE_SOCKET=%s", settings->socket) < 0)
+			return -ENOMEM;
+		environment[0] = socket;
+	}
+	return start(&child);
+}
+
+void sl_start_signal(int pidfd, int number)
+{
+	if (pidfd >= 0)
+		(void)syscall(SYS_pidfd_send_signal, pidfd, number, NULL, 0);
+}

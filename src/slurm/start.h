@@ -1,0 +1,28 @@
+/*
+ * start - starts the keeper and the porter of a step, from slurmstepd
+ */
+#ifndef SL_SLURM_START_H
+#define SL_SLURM_START_H
+
+#include "base/sl.h"
+
+struct spank_handle; /* Slurm's */
+
+struct sl_start_settings {
+	const char *keeper; /* the program */
+	const char *socket; /* the daemon's; NULL: the usual one */
+	bool waits;         /* for room */
+};
+
+/* In task_post_fork, as root. The keeper has the user of the job, and page_fd and said_fd, which
+ * stay the caller's. Returns its pidfd, or negative errno. Never blocks. */
+SL_MUST_CHECK int sl_start_keeper(struct spank_handle *spank,
+	const struct sl_start_settings *settings, const char *name, int page_fd,
+	int said_fd);
+/* Likewise. The porter stays root, and gets nothing of the job. */
+SL_MUST_CHECK int sl_start_porter(struct spank_handle *spank,
+	const struct sl_start_settings *settings, const char *name, int page_fd);
+/* Accepts a negative pidfd. */
+void sl_start_signal(int pidfd, int number);
+
+#endif
