@@ -214,6 +214,25 @@ int sl_file_pid_start(int pid, uint64_t *out_ticks)
 	return r;
 }
 
+int sl_file_pid_capabilities(int pid, uint64_t *out)
+{
+	static const char field[] = "\nCapPrm:\t";
+	sl_cleanup(sl_freep) char *text = NULL;
+	char path[64];
+	const char *at;
+	int r;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	r = sl_file_read(path, 16384, &text, NULL);
+	if (r < 0)
+		return r;
+	at = strstr(text, field);
+	if (!at)
+		return sl_err_origin(-EPROTO);
+	*out = strtoull(at + strlen(field), NULL, 16);
+	return 0;
+}
+
 int sl_file_pid_parent(int pid)
 {
 	char tail[2048];

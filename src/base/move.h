@@ -33,8 +33,11 @@ struct sl_move_order {
 	int32_t pid;
 	uint32_t op;
 	uint32_t lock_ms; /* how long Lock may wait for submitted work; 0: for ever */
-	/* Of a BACK: to which GPU each GPU of the process leads; 0: all to themselves. */
+	/* Of a BACK: to which GPU each GPU of the process leads; 0: all to themselves. The driver
+	 * wants all GPUs that it knows in the process: others of this machine are added, unless
+	 * the pairs are whole. */
 	uint32_t pairs;
+	uint32_t whole, unused;
 	struct sl_move_pair pair[SL_MOVE_GPUS_MAX];
 };
 

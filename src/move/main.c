@@ -1,13 +1,15 @@
 /*
  * sluice-move - takes a user's processes off their GPUs whole, and brings them back, for sluiced
  *
- * usage: sluice-move UID GID, with a socket to the daemon as descriptor 3. Each order has a thread
- * of its own, since one may hang in the driver. The process ends with the daemon's end of the
- * socket; no state is its own, so it may be killed at any time.
+ * usage: sluice-move UID GID CAPABILITIES, with a socket to the daemon as descriptor 3. Each order
+ * has a thread of its own, since one may hang in the driver. The process ends with the daemon's end
+ * of the socket; no state is its own, so it may be killed at any time.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <limits.h>
+#include <linux/capability.h>
 #include <linux/keyctl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -118,13 +120,30 @@ static bool set_ids(uid_t uid, gid_t gid)
 	return uid == 0 || (setuid(0) < 0 && geteuid() == uid);
 }
 
+/* A process may look into another one of its user that has no capability beyond its own. So what
+ * the helper moves decides what it keeps: as root in a container, next to nothing. */
+static bool keep_capabilities(uint64_t kept)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {{0}};
+
+	if (syscall(SYS_capget, &head, data) < 0)
+		return false;
+	for (int i = 0; i < _LINUX_CAPABILITY_U32S_3; i++) {
+		data[i].permitted &= (uint32_t)(kept >> (32 * i));
+		data[i].effective = data[i].permitted;
+		data[i].inheritable = 0;
+	}
+	return syscall(SYS_capset, &head, data) == 0;
+}
+
 /* The driver reads files of this process in /proc that would be root's, so the user may trace it:
  * it must have nothing of the daemon's, such as its keys. Where the kernel or a container has no
  * keys, none are shared. */
-static bool become(uid_t uid, gid_t gid)
+static bool become(uid_t uid, gid_t gid, uint64_t capabilities)
 {
 	be_killed_like_others();
-	if (!set_ids(uid, gid))
+	if (!set_ids(uid, gid) || !keep_capabilities(capabilities))
 		return false;
 	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 &&
 		errno != ENOSYS && errno != EPERM)
@@ -133,7 +152,7 @@ static bool become(uid_t uid, gid_t gid)
 	       prctl(PR_SET_DUMPABLE, 1) == 0;
 }
 
-static bool read_number(const char *text, unsigned long *out)
+static bool read_number(const char *text, unsigned long most, unsigned long *out)
 {
 	char *end;
 
@@ -141,19 +160,21 @@ static bool read_number(const char *text, unsigned long *out)
 		return false;
 	errno = 0;
 	*out = strtoul(text, &end, 10);
-	return !*end && !errno && *out < UINT32_MAX;
+	return !*end && !errno && *out <= most;
 }
 
 int main(int argc, char **argv)
 {
-	unsigned long uid, gid;
+	unsigned long uid, gid, capabilities;
 	sigset_t none;
 
 	if (argc == 2 && strcmp(argv[1], "--version") == 0) {
 		(void)puts("sluice-move " SL_VERSION);
 		return EXIT_SUCCESS;
 	}
-	if (argc != 3 || !read_number(argv[1], &uid) || !read_number(argv[2], &gid) ||
+	if (argc != 4 || !read_number(argv[1], UINT32_MAX - 1, &uid) ||
+		!read_number(argv[2], UINT32_MAX - 1, &gid) ||
+		!read_number(argv[3], ULONG_MAX, &capabilities) ||
 		fcntl(SL_MOVE_FD, F_SETFD, FD_CLOEXEC) < 0) {
 		(void)fputs("sluice-move: only sluiced starts this program\n", stderr);
 		return EXIT_USAGE;
@@ -162,7 +183,7 @@ int main(int argc, char **argv)
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	/* Descriptors that were inherited by mistake; before Linux 5.9 they stay. */
 	(void)syscall(SYS_close_range, SL_MOVE_FD + 1, ~0u, 0);
-	if (chdir("/") < 0 || !become((uid_t)uid, (gid_t)gid))
+	if (chdir("/") < 0 || !become((uid_t)uid, (gid_t)gid, capabilities))
 		_exit(EXIT_USER);
 	/* Not exit(3): threads may be in the driver. */
 	_exit(serve());

@@ -11,7 +11,8 @@
  *
  * A list of pairs must name every GPU that the driver knew in the process, also those that the
  * process never used and those that CUDA_VISIBLE_DEVICES hid. So the order's pairs are completed
- * with all GPUs of this machine.
+ * with all GPUs of this machine. A process in a container knows only those whose device nodes it
+ * has: its order names them all.
  */
 #include "move/move.h"
 
@@ -117,15 +118,16 @@ static CUresult restore_elsewhere(const struct sl_move_order *order)
 	if (r == CUDA_SUCCESS && count > SL_MOVE_GPUS_MAX)
 		r = CUDA_ERROR_NOT_SUPPORTED;
 	for (int i = 0; r == CUDA_SUCCESS && i < count; i++) {
-		const uint8_t *from = (const uint8_t *)pair[i].oldUuid.bytes;
+		CUcheckpointGpuPair *next = &pair[args.gpuPairsCount];
+		const uint8_t *from = (const uint8_t *)next->oldUuid.bytes;
 
-		r = cuda.UUID(&pair[i].oldUuid, i);
-		memcpy(&pair[i].newUuid, place_of(order, from), sizeof(CUuuid));
+		r = cuda.UUID(&next->oldUuid, i);
+		memcpy(&next->newUuid, place_of(order, from), sizeof(CUuuid));
 		named += to_of(order, from) != NULL;
+		args.gpuPairsCount += !order->whole || to_of(order, from);
 	}
 	if (r != CUDA_SUCCESS)
 		return r;
-	args.gpuPairsCount = (unsigned int)count;
 	return named == order->pairs ? cuda.RESTORE(order->pid, &args)
 				     : CUDA_ERROR_INVALID_VALUE;
 }

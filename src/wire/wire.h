@@ -238,6 +238,8 @@ enum sl_health {
 #define SL_RUN_WAIT 32u
 /* RUN only: no limit holds; its use is only measured, for advice. */
 #define SL_RUN_OBSERVE 64u
+/* Of ENTRY_ADD: its containers may have the device nodes of other GPUs, so that it can go there. */
+#define SL_ENTRY_REACHES 128u
 /* WELCOME.flags: allocate memory so that it can be registered. */
 #define SL_WELCOME_RDMA 1u
 /* ASK.flags: the new bytes cannot be evicted, so they may not use the request of another

@@ -57,8 +57,7 @@ struct order {
 struct helper {
 	struct sl_link link;
 	struct sl_away *away;
-	uid_t uid;
-	gid_t gid;
+	struct sl_away_user user;
 	pid_t pid;
 	int fd, pidfd;
 	sd_event_source *io, *death;
@@ -180,7 +179,7 @@ static int watch(struct sl_away *away, struct helper *helper)
 }
 
 /* NULL: it cannot be started; the log says why. */
-static struct helper *helper_new(struct sl_away *away, uid_t uid, gid_t gid)
+static struct helper *helper_new(struct sl_away *away, const struct sl_away_user *user)
 {
 	struct helper *helper = calloc(1, sizeof(*helper));
 	struct sl_error err = {{0}};
@@ -188,16 +187,14 @@ static struct helper *helper_new(struct sl_away *away, uid_t uid, gid_t gid)
 
 	if (!helper)
 		return NULL;
-	r = sl_away_helper_start(
-		uid, gid, &helper->pid, &helper->pidfd, &helper->fd, &err);
+	r = sl_away_helper_start(user, &helper->pid, &helper->pidfd, &helper->fd, &err);
 	if (r < 0) {
 		sl_warning("%s", err.text);
 		free(helper);
 		return NULL;
 	}
 	helper->away = away;
-	helper->uid = uid;
-	helper->gid = gid;
+	helper->user = *user;
 	helper->deadline = sl_clock_now() + away->patience;
 	sl_list_init(&helper->orders);
 	sl_list_push_tail(&away->helpers, &helper->link);
@@ -209,16 +206,19 @@ static struct helper *helper_new(struct sl_away *away, uid_t uid, gid_t gid)
 		return NULL;
 	}
 	sl_info("process %d, sluice-move, moves processes of user %u", (int)helper->pid,
-		(unsigned int)uid);
+		(unsigned int)user->uid);
 	return helper;
 }
 
-static struct helper *helper_find(const struct sl_away *away, uid_t uid, gid_t gid)
+static struct helper *helper_find(
+	const struct sl_away *away, const struct sl_away_user *user)
 {
 	sl_list_foreach (link, &away->helpers) {
 		struct helper *helper = SL_LIST_ENTRY(link, struct helper, link);
 
-		if (!helper->lost && helper->uid == uid && helper->gid == gid)
+		if (!helper->lost && helper->user.uid == user->uid &&
+			helper->user.gid == user->gid &&
+			helper->user.capabilities == user->capabilities)
 			return helper;
 	}
 	return NULL;
@@ -247,7 +247,7 @@ static void helper_lost(struct helper *helper, const char *why)
 	if (helper->lost)
 		return;
 	sl_warning("process %d, sluice-move of user %u, %s; %u orders were open",
-		(int)helper->pid, (unsigned int)helper->uid, why, helper->sent);
+		(int)helper->pid, (unsigned int)helper->user.uid, why, helper->sent);
 	cut_off(helper);
 	sl_list_foreach_safe (link, &helper->orders) {
 		struct order *order = SL_LIST_ENTRY(link, struct order, link);
@@ -257,7 +257,7 @@ static void helper_lost(struct helper *helper, const char *why)
 	}
 	/* One that never got ready would not the next time. */
 	if (helper->ready && !sl_list_is_empty(&helper->orders))
-		fresh = helper_new(away, helper->uid, helper->gid);
+		fresh = helper_new(away, &helper->user);
 	if (!fresh)
 		give_up_all(away, &helper->orders);
 	sl_list_foreach_safe (link, &helper->orders) {
@@ -289,7 +289,8 @@ static bool send_order(struct helper *helper, struct order *order)
 		.pid = order->is.pid,
 		.op = order->is.back || order->undone ? SL_MOVE_BACK : SL_MOVE_AWAY,
 		.lock_ms = order->is.lock_ms,
-		.pairs = order->is.back ? order->is.pairs : 0};
+		.pairs = order->is.back ? order->is.pairs : 0,
+		.whole = order->is.whole};
 
 	memcpy(message.pair, order->is.pair, sizeof(message.pair));
 	order->ticket = message.order;
@@ -444,6 +445,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *context)
 int sl_away_order(struct sl_away *away, const struct sl_away_order *order)
 {
 	struct order *new = calloc(1, sizeof(*new));
+	struct sl_away_user user = {order->uid, order->gid, order->capabilities};
 	uid_t self = geteuid();
 	struct helper *helper = NULL;
 
@@ -453,9 +455,9 @@ int sl_away_order(struct sl_away *away, const struct sl_away_order *order)
 	new->left = TRIES;
 	sl_list_init(&new->link);
 	if (self == 0 || self == order->uid) {
-		helper = helper_find(away, order->uid, order->gid);
+		helper = helper_find(away, &user);
 		if (!helper)
-			helper = helper_new(away, order->uid, order->gid);
+			helper = helper_new(away, &user);
 	}
 	if (!helper) {
 		give_up(away, new);

@@ -1,9 +1,10 @@
 /*
  * away - takes processes off their GPUs whole, contexts included, and brings them back
  *
- * sluice-move (src/move) does it through the driver, one such helper for each user, started when an
- * order needs it and ended when it has had none for a minute. An order is repeated once if its
- * helper died or hung, so it may take some minutes; the loop never waits. Loop's thread.
+ * sluice-move (src/move) does it through the driver. Each user and set of capabilities has such a
+ * helper, started when an order needs it and ended when it has had none for a minute. An order is
+ * repeated once if its helper died or hung, so it may take some minutes; the loop never waits.
+ * Loop's thread.
  *
  * Orders of one process are carried out one after another, as they came. Both kinds may be repeated
  * at any time: an AWAY of a process that is away, or a BACK of one that runs, is DONE at once. So a
@@ -25,6 +26,7 @@ struct sl_away_order {
 	uint64_t id; /* the caller's; returned in the answer */
 	uid_t uid;   /* the owner of the process */
 	gid_t gid;
+	uint64_t capabilities; /* what the process may have, a bit each */
 	pid_t pid;
 	/* Of the process; with it another process that gets the number is GONE. 0: not checked. */
 	uint64_t start_ticks;
@@ -33,6 +35,7 @@ struct sl_away_order {
 	uint32_t lock_ms;
 	/* Of a BACK: as in struct sl_move_order. */
 	uint32_t pairs;
+	bool whole;
 	struct sl_move_pair pair[SL_MOVE_GPUS_MAX];
 };
 

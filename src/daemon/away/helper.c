@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,13 +40,13 @@ static void choose_environment(char *environment[VARIABLES_MAX + 1])
 	environment[count] = NULL;
 }
 
-int sl_away_helper_start(
-	uid_t uid, gid_t gid, pid_t *pid, int *pidfd, int *fd, struct sl_error *err)
+int sl_away_helper_start(const struct sl_away_user *user, pid_t *pid, int *pidfd, int *fd,
+	struct sl_error *err)
 {
 	sl_cleanup(sl_closep) int ours = -1;
 	sl_cleanup(sl_closep) int theirs = -1;
-	char *environment[VARIABLES_MAX + 1], user[16], group[16];
-	char *args[] = {(char *)(uintptr_t)program.name, user, group, NULL};
+	char *environment[VARIABLES_MAX + 1], uid[16], gid[16], capabilities[24];
+	char *args[] = {(char *)(uintptr_t)program.name, uid, gid, capabilities, NULL};
 	int ends[2], r;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0 ||
@@ -59,8 +60,10 @@ int sl_away_helper_start(
 	}
 	ours = ends[0];
 	theirs = ends[1];
-	(void)snprintf(user, sizeof(user), "%u", (unsigned int)uid);
-	(void)snprintf(group, sizeof(group), "%u", (unsigned int)gid);
+	(void)snprintf(uid, sizeof(uid), "%u", (unsigned int)user->uid);
+	(void)snprintf(gid, sizeof(gid), "%u", (unsigned int)user->gid);
+	(void)snprintf(
+		capabilities, sizeof(capabilities), "%" PRIu64, user->capabilities);
 	choose_environment(environment);
 	r = sl_program_start(&program,
 		&(struct sl_program_start){

@@ -21,6 +21,7 @@
 #include "base/paths.h"
 #include "daemon/core/fields.h"
 #include "daemon/gpu/inventory.h"
+#include "daemon/jobs/jobs.h"
 #include "daemon/jobs/names.h"
 #include "daemon/link/listener.h"
 #include "daemon/link/places.h"
@@ -33,6 +34,7 @@
 
 #define SOCKET_NAME  "/sluiced.sock"
 #define PRELOAD_NAME "/ld.so.preload"
+#define LEAVING      "another workload is leaving its GPUs; try again in a moment"
 
 struct sl_entry {
 	struct sl_daemon *daemon;
@@ -326,19 +328,30 @@ void sl_entry_open_all(struct sl_daemon *daemon)
 
 /* --- ENTRY_ADD ---------------------------------------------------------------------------- */
 
+/* Why there is no workload. */
+struct refusal {
+	struct sl_error text;
+	uint32_t reason; /* the node's, or SL_REASON_NONE */
+	bool leaving;    /* a guest is leaving its GPUs */
+};
+
 static void answer(struct sl_peer *peer, const struct sl_workload *workload,
-	uint32_t reason, const char *text)
+	const struct refusal *refusal, const char *text)
 {
 	union sl_msg msg;
 
 	sl_wire_init(&msg, SL_MSG_ENTRY_REPLY);
 	msg.entry_reply.ok = workload != NULL;
-	msg.entry_reply.reason = reason;
+	if (refusal) {
+		msg.entry_reply.reason = refusal->reason;
+		msg.entry_reply.leaving = refusal->leaving;
+	}
 	sl_wire_str(msg.entry_reply.text, sizeof(msg.entry_reply.text), text);
 	if (workload) {
 		char folder[SL_SOCKET_PATH_MAX];
 
 		msg.entry_reply.workload = workload->id;
+		msg.entry_reply.reach = workload->reach;
 		msg.entry_reply.request_bytes = workload->request_bytes;
 		msg.entry_reply.limit_bytes = workload->limit_bytes;
 		memcpy(msg.entry_reply.name, workload->name,
@@ -393,47 +406,73 @@ static void fill(struct sl_daemon *daemon, const struct sl_msg_entry_add *add, u
 		sl_field_make_name(add->name, "", workload->id, workload->name);
 }
 
+/* If guests are what is in the way, they go home first. */
+static void find_guests(struct sl_daemon *daemon, uint32_t gpus, struct refusal *refusal)
+{
+	if (daemon->admission.reason == SL_REASON_REQUESTS_TAKEN)
+		refusal->leaving = sl_jobs_clear(daemon, gpus, &refusal->text);
+	if (refusal->leaving)
+		sl_error_set(&refusal->text, LEAVING);
+}
+
 static bool propose(struct sl_daemon *daemon, const struct sl_msg_entry_add *add,
-	struct sl_workload *workload, struct sl_error *err)
+	struct sl_workload *workload, struct refusal *refusal)
 {
 	bool masked = add->flags & SL_RUN_VISIBLE_SET;
 	uint32_t gpus = sl_inventory_usable(daemon, masked ? add->visible : NULL);
 	struct sl_event event = sl_workload_event(workload, add->gpu_count, gpus);
 
 	if (!sl_workload_propose(daemon, &event)) {
-		sl_refusal_text(daemon, workload, add->gpu_count, gpus, masked, err);
+		refusal->reason = daemon->admission.reason;
+		sl_refusal_text(
+			daemon, workload, add->gpu_count, gpus, masked, &refusal->text);
+		if (masked)
+			find_guests(daemon, gpus, refusal);
 		return false;
 	}
 	workload->request_bytes = daemon->admission.request_bytes;
 	workload->limit_bytes = daemon->admission.limit_bytes;
 	sl_workload_bind(daemon, workload, daemon->admission.gpu_mask);
+	if (add->flags & SL_ENTRY_REACHES && sl_jobs_moves_any(daemon))
+		workload->reach = sl_jobs_reach(daemon, daemon->admission.gpu_mask);
 	return true;
 }
 
-/* NULL: refused, err says why and *reason is the node's. */
-static struct sl_workload *make(struct sl_peer *peer, const struct sl_msg_entry_add *add,
-	uint32_t *reason, struct sl_error *err)
+/* A guest gives its request up before its memory has left. */
+static bool is_being_left(struct sl_daemon *daemon, const struct sl_msg_entry_add *add)
+{
+	return add->flags & SL_RUN_VISIBLE_SET &&
+	       sl_jobs_leaves(daemon, sl_inventory_usable(daemon, add->visible));
+}
+
+/* NULL: refused. */
+static struct sl_workload *make(
+	struct sl_peer *peer, const struct sl_msg_entry_add *add, struct refusal *refusal)
 {
 	struct sl_daemon *daemon = peer->daemon;
 	struct sl_workload *workload = sl_workload_new(daemon, daemon->next_workload++);
 	struct sl_entry *entry = workload ? entry_new(daemon, workload, add->key) : NULL;
 
 	if (!entry) {
-		sl_error_set(err, "sluiced is out of memory; try again");
+		sl_error_set(&refusal->text, "sluiced is out of memory; try again");
 		if (workload)
 			sl_workload_discard(daemon, workload);
 		return NULL;
 	}
 	fill(daemon, add, peer->uid, workload);
-	if (!propose(daemon, add, workload, err)) {
-		*reason = daemon->admission.reason;
+	if (!propose(daemon, add, workload, refusal)) {
 		sl_workload_discard(daemon, workload);
 		return NULL;
 	}
-	if (open_socket(entry, err) < 0) {
+	if (open_socket(entry, &refusal->text) < 0) {
 		sl_workload_dismiss(daemon, workload);
 		return NULL;
 	}
+	sl_info("workload %" PRIu64 " (%s) has its own socket, %s", workload->id,
+		workload->name, add->key);
+	sl_events_add(daemon, &(struct sl_node_because){.reason = SL_REASON_STARTED,
+				      .workload = workload->id});
+	sl_jobs_claims_changed(daemon);
 	return workload;
 }
 
@@ -457,12 +496,14 @@ static const char *mistake_of(const struct sl_msg_entry_add *add)
 	return sl_field_mistake(&run);
 }
 
-/* Does the workload have these GPUs, and an open socket? Amounts may have changed since. */
+/* Was the workload given these GPUs, and has it an open socket? Amounts may have changed since. */
 static bool is_same(struct sl_daemon *daemon, const struct sl_msg_entry_add *add,
 	const struct sl_workload *workload, struct sl_error *err)
 {
-	uint32_t gpus = sl_workload_gpus(workload);
+	uint32_t gpus = 0;
 
+	for (uint32_t i = 0; i < workload->gpu_count; i++)
+		gpus |= 1u << workload->first[i];
 	if (add->flags & SL_RUN_VISIBLE_SET &&
 		(sl_inventory_usable(daemon, add->visible) | gpus) != gpus) {
 		sl_error_set(err, "%s is on other GPUs; end it first", workload->name);
@@ -471,48 +512,45 @@ static bool is_same(struct sl_daemon *daemon, const struct sl_msg_entry_add *add
 	return workload->entry->io || open_socket(workload->entry, err) == 0;
 }
 
-void sl_entry_add(struct sl_peer *peer, const struct sl_msg_entry_add *add)
+static struct sl_workload *find_or_make(
+	struct sl_peer *peer, const struct sl_msg_entry_add *add, struct refusal *refusal)
 {
 	struct sl_daemon *daemon = peer->daemon;
-	uint32_t reason = SL_REASON_NONE;
+	const char *mistake = mistake_of(add);
+	struct sl_workload *workload = mistake ? NULL : find(daemon, add->key);
+
+	if (mistake)
+		sl_error_set(&refusal->text, "%s", mistake);
+	else if (workload)
+		return is_same(daemon, add, workload, &refusal->text) ? workload : NULL;
+	else if (sl_places_workloads_full(daemon, peer->uid))
+		sl_error_set(&refusal->text,
+			"no place for another workload; end some (sluice ps), or raise "
+			"max_clients in sluiced's configuration");
+	else if (!(refusal->leaving = is_being_left(daemon, add)))
+		return make(peer, add, refusal);
+	else
+		sl_error_set(&refusal->text, LEAVING);
+	return NULL;
+}
+
+void sl_entry_add(struct sl_peer *peer, const struct sl_msg_entry_add *add)
+{
+	struct refusal refusal = {.reason = SL_REASON_NONE};
 	struct sl_workload *workload;
 	struct sl_error text = {0};
-	const char *mistake;
 
 	if (!may(peer))
 		return;
-	mistake = mistake_of(add);
-	if (mistake) {
-		answer(peer, NULL, SL_REASON_NONE, mistake);
-		return;
-	}
-	workload = find(daemon, add->key);
-	if (workload && !is_same(daemon, add, workload, &text)) {
-		answer(peer, NULL, SL_REASON_NONE, text.text);
-		return;
-	}
+	workload = find_or_make(peer, add, &refusal);
 	if (!workload) {
-		if (sl_places_workloads_full(daemon, peer->uid)) {
-			answer(peer, NULL, SL_REASON_NONE,
-				"no place for another workload; end some (sluice ps), or "
-				"raise max_clients in sluiced's configuration");
-			return;
-		}
-		workload = make(peer, add, &reason, &text);
-		if (!workload) {
-			answer(peer, NULL, reason, text.text);
-			return;
-		}
-		sl_info("workload %" PRIu64 " (%s) has its own socket, %s", workload->id,
-			workload->name, add->key);
-		sl_events_add(
-			daemon, &(struct sl_node_because){.reason = SL_REASON_STARTED,
-					.workload = workload->id});
+		answer(peer, NULL, &refusal, refusal.text.text);
+		return;
 	}
 	sl_peer_hold(peer);
-	sl_commit_soon(daemon);
+	sl_commit_soon(peer->daemon);
 	sl_refusal_add_cut(workload, &text);
-	answer(peer, workload, SL_REASON_NONE, text.text);
+	answer(peer, workload, NULL, text.text);
 }
 
 /* --- ENTRY_OPEN --------------------------------------------------------------------------- */
@@ -525,23 +563,23 @@ void sl_entry_open(struct sl_peer *peer, const struct sl_msg_entry_open *open)
 
 	if (!workload || !workload->root || workload->root->pid != peer->pid ||
 		workload->has_shim || workload->entry) {
-		answer(peer, NULL, SL_REASON_NONE,
+		answer(peer, NULL, NULL,
 			"only the process that got this workload by RUN can give it a "
 			"socket of its own");
 		return;
 	}
 	if (!entry_new(daemon, workload, RUN_KEY)) {
-		answer(peer, NULL, SL_REASON_NONE, "sluiced is out of memory; try again");
+		answer(peer, NULL, NULL, "sluiced is out of memory; try again");
 		return;
 	}
 	if (open_socket(workload->entry, &text) < 0) {
 		sl_entry_close(workload);
-		answer(peer, NULL, SL_REASON_NONE, text.text);
+		answer(peer, NULL, NULL, text.text);
 		return;
 	}
 	sl_peer_hold(peer);
 	sl_commit_soon(daemon);
-	answer(peer, workload, SL_REASON_NONE, "");
+	answer(peer, workload, NULL, "");
 }
 
 /* --- ENTRY_END ---------------------------------------------------------------------------- */

@@ -117,6 +117,7 @@ static void use_row(const struct sl_daemon *daemon, const struct sl_workload *wo
 	sl_wire_init(msg, SL_MSG_USE_ROW);
 	msg->use_row.workload = workload->id;
 	msg->use_row.gpu = gpu;
+	msg->use_row.first_gpu = workload->first[ordinal];
 	msg->use_row.clients = view.clients;
 	msg->use_row.uid = workload->uid;
 	msg->use_row.pid = (uint32_t)workload->root_pid;
@@ -242,6 +243,7 @@ static bool next_pool(
 	msg->pool_row.available_bytes = pool->room.available_bytes;
 	msg->pool_row.member_bytes = sl_hostpool_bound(daemon);
 	msg->pool_row.swap_on = sl_hostpool_swap_is_on(daemon);
+	msg->pool_row.moves = sl_jobs_moves_any(daemon);
 	return true;
 }
 

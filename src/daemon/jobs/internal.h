@@ -19,6 +19,8 @@
  *	wire.c       rows, waits, stops and logs.
  *	news.c       calls from the rest of the daemon.
  *	recover.c    what the earlier daemon left.
+ *	moving.c     workloads that go to other GPUs.
+ *	guests.c     workloads of claims on GPUs of others.
  *	alone.c      a task whose supervisor lives, but whose workload is unknown.
  *
  * A task is in one phase, on this side of the cluster machine (below: the machine):
@@ -191,6 +193,11 @@ struct sl_jobs {
 	struct sl_link logs; /* sl_jobs_wait */
 	struct sl_link
 		moving; /* workloads that wait until they are off their GPUs: move_link */
+	struct sl_jobs_guests {
+		sl_ns look_at, spread_from;
+		uint64_t hour;  /* of the clock */
+		uint32_t count; /* of their moves in that hour */
+	} guests;
 	struct sl_link held; /* peers whose answers wait for the store */
 	/* Jobs whose state is to be written, and those in the write in progress. */
 	struct sl_link unsaved, saving;
@@ -269,6 +276,16 @@ void sl_jobs_when_away(struct sl_jobs *jobs, struct sl_workload *workload, uint3
 sl_ns sl_jobs_moves_due(const struct sl_jobs *jobs);
 /* Looks at all that wait for that. */
 void sl_jobs_look_at_moves(struct sl_jobs *jobs);
+/* Can a workload that the machine does not count leave its GPUs now? */
+SL_MUST_CHECK bool sl_jobs_can_leave(
+	const struct sl_jobs *jobs, const struct sl_workload *workload);
+/* Sends such a workload to these GPUs. False: text says why it stays. */
+SL_MUST_CHECK bool sl_jobs_send(struct sl_jobs *jobs, struct sl_workload *workload,
+	uint32_t gpus, struct sl_error *text);
+
+/* --- jobs/guests.c --- */
+/* Sends guests home for which workloads there wait, or spreads one, if it is time to look. */
+void sl_jobs_guests_look(struct sl_jobs *jobs);
 
 /* --- jobs/save.c --- */
 /* A write stores all jobs that wait for one; while it is in progress, the next one waits. So a slow

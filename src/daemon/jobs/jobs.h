@@ -116,6 +116,18 @@ SL_MUST_CHECK bool sl_jobs_call_off(
  * not, and it stays where it is. */
 SL_MUST_CHECK bool sl_jobs_move(struct sl_daemon *daemon, struct sl_workload *workload,
 	uint32_t gpus, struct sl_error *text);
+/* May processes come back to other GPUs than they left: by configuration and driver? */
+SL_MUST_CHECK bool sl_jobs_moves_any(const struct sl_daemon *daemon);
+/* The GPUs to which processes on these could go, these included; 0: none. */
+SL_MUST_CHECK uint32_t sl_jobs_reach(const struct sl_daemon *daemon, uint32_t gpus);
+/* Is a workload leaving one of these GPUs for others? */
+SL_MUST_CHECK bool sl_jobs_leaves(const struct sl_daemon *daemon, uint32_t gpus);
+/* Sends the guests (policy/placement/guests.h) on these GPUs home. False: there is none, or one
+ * cannot go: then text says why. */
+SL_MUST_CHECK bool sl_jobs_clear(
+	struct sl_daemon *daemon, uint32_t gpus, struct sl_error *text);
+/* A workload of a claim was added. */
+void sl_jobs_claims_changed(struct sl_daemon *daemon);
 /* It is on its way to other GPUs. */
 SL_MUST_CHECK bool sl_jobs_is_moving(const struct sl_workload *workload);
 /* A user resumes it, and its own GPUs have no room for its request: the queue brings it back where

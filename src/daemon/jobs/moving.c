@@ -18,9 +18,19 @@
 /* Since this driver, a process may be restored on other GPUs. */
 #define DRIVER_MOVES 580
 
+/* After a user's move, how long no guest is spread (policy/cluster/moves.c). */
+#define SPREAD_AFTER_USER (3600 * SL_S)
+/* After a move that came to nothing. */
+#define TRIED_AGAIN_AFTER (60 * SL_S)
+
 static bool driver_moves(const struct sl_daemon *daemon)
 {
 	return strtol(daemon->driver, NULL, 10) >= DRIVER_MOVES;
+}
+
+bool sl_jobs_moves_any(const struct sl_daemon *daemon)
+{
+	return daemon->config.detach_contexts && driver_moves(daemon);
 }
 
 /* It has begun with CUDA and has no context yet: it stays where it began. */
@@ -54,7 +64,9 @@ static bool holds(const struct sl_jobs *jobs, const struct sl_job *job)
 		const struct sl_workload *workload =
 			sl_jobs_workload_of(jobs, &job->tasks[i]);
 
-		if (workload && (sl_jobs_held_by(jobs, workload) || stays(workload)))
+		/* A container of a run has its own GPUs' device nodes alone. */
+		if (workload && (workload->is_contained || stays(workload) ||
+					sl_jobs_held_by(jobs, workload)))
 			return true;
 	}
 	return false;
@@ -64,8 +76,8 @@ bool sl_jobs_may_move(const struct sl_jobs *jobs, const struct sl_job *job)
 {
 	const struct sl_daemon *daemon = jobs->daemon;
 
-	return daemon->config.detach_contexts && driver_moves(daemon) && job->parks &&
-	       !job->stays && sl_clock_now() >= job->moves_from && jobs->books.swaps &&
+	return sl_jobs_moves_any(daemon) && job->parks && !job->stays &&
+	       sl_clock_now() >= job->moves_from && jobs->books.swaps &&
 	       !(job->row.flags & SL_RUN_NO_SWAP) && !holds(jobs, job);
 }
 
@@ -95,8 +107,11 @@ static void come_back(struct sl_workload *workload, bool away)
 	/* A user resumed it meanwhile. */
 	if (workload->park != SL_PARK_MOVING)
 		return;
-	if (away && sl_park_resume_on(daemon, workload, workload->move_to, &text))
+	if (away && sl_park_resume_on(daemon, workload, workload->move_to, &text)) {
+		workload->went_at = sl_clock_now();
 		return;
+	}
+	workload->stays_until = sl_clock_now() + TRIED_AGAIN_AFTER;
 	sl_events_add(daemon, &(struct sl_node_because){.reason = SL_REASON_MOVE_STAYS,
 				      .workload = workload->id});
 	if (!sl_park_workload(daemon, workload, SL_PARK_RESUMING, &text))
@@ -248,8 +263,10 @@ static bool may_go(const struct sl_jobs *jobs, const struct sl_workload *workloa
 		     "sluiced.conf";
 	else if (!driver_moves(daemon))
 		no = "the driver brings processes back to other GPUs from version 580 on";
-	else if (workload->is_contained)
-		no = "it runs in a container, which has only its own GPUs";
+	else if (workload->is_contained && gpus & ~workload->reach)
+		no = "its containers were started without the device nodes of those GPUs; "
+		     "a pod that starts while detach_contexts is on gets them, unless "
+		     "sluice.dev/move is off for it";
 	else if (__builtin_popcount(gpus) != __builtin_popcount(own))
 		no = "name as many GPUs as it has";
 	else if (workload->task && workload->park != SL_PARK_DETACHED &&
@@ -268,6 +285,28 @@ static bool may_go(const struct sl_jobs *jobs, const struct sl_workload *workloa
 	if (no)
 		sl_error_set(text, "%s cannot be moved: %s", workload->name, no);
 	return !no;
+}
+
+bool sl_jobs_can_leave(const struct sl_jobs *jobs, const struct sl_workload *workload)
+{
+	struct sl_error text = {0};
+
+	return sl_jobs_moves_any(jobs->daemon) && jobs->books.swaps && workload->reach &&
+	       workload->park == SL_PARK_NOT && !sl_jobs_is_moving(workload) &&
+	       sl_clock_now() >= workload->stays_until && !is_held(jobs, workload, &text);
+}
+
+bool sl_jobs_send(struct sl_jobs *jobs, struct sl_workload *workload, uint32_t gpus,
+	struct sl_error *text)
+{
+	/* It is away, or about to be: it comes back there. */
+	if (sl_park_is_put_away(workload))
+		workload->park = SL_PARK_MOVING;
+	else if (!sl_park_workload(jobs->daemon, workload, SL_PARK_MOVING, text))
+		return false;
+	sl_jobs_when_away(jobs, workload, gpus);
+	workload->move_by = sl_clock_now() + SL_JOBS_PARK_NS;
+	return true;
 }
 
 bool sl_jobs_move(struct sl_daemon *daemon, struct sl_workload *workload, uint32_t gpus,
@@ -294,12 +333,6 @@ bool sl_jobs_move(struct sl_daemon *daemon, struct sl_workload *workload, uint32
 		sl_error_set(text, "%s is coming back already", workload->name);
 		return false;
 	}
-	/* It is away, or about to be: it comes back there. */
-	if (sl_park_is_put_away(workload))
-		workload->park = SL_PARK_MOVING;
-	else if (!sl_park_workload(daemon, workload, SL_PARK_MOVING, text))
-		return false;
-	sl_jobs_when_away(jobs, workload, gpus);
-	workload->move_by = sl_clock_now() + SL_JOBS_PARK_NS;
-	return true;
+	jobs->guests.spread_from = sl_clock_now() + SPREAD_AFTER_USER;
+	return sl_jobs_send(jobs, workload, gpus, text);
 }

@@ -311,6 +311,7 @@ static void arm(struct sl_jobs *jobs)
 
 	at = sl_min_u64(at, jobs->tell_at);
 	at = sl_min_u64(at, sl_jobs_moves_due(jobs));
+	at = sl_min_u64(at, jobs->guests.look_at);
 	if (jobs->unwritten && jobs->write_at > sl_clock_now())
 		at = sl_min_u64(at, jobs->write_at);
 	/* More than fitted into one turn of the loop. */
@@ -356,6 +357,7 @@ void sl_jobs_settle(struct sl_daemon *daemon)
 		jobs->awake = false;
 		sl_jobs_look(jobs, now);
 		sl_jobs_look_at_bounds(jobs);
+		sl_jobs_guests_look(jobs);
 		if (jobs->gpus_changed)
 			sl_jobs_follow_gpus(jobs);
 		sl_jobs_start_free(jobs);

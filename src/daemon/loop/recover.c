@@ -61,6 +61,15 @@ static void save_uuids(const struct sl_daemon *daemon, const uint8_t numbers[],
 		memcpy(out[i], daemon->gpus[numbers[i]].uuid, SL_WIRE_UUID_BYTES);
 }
 
+static void save_reach(
+	const struct sl_daemon *daemon, uint32_t gpus, uint8_t out[][SL_WIRE_UUID_BYTES])
+{
+	memset(out, 0, SL_NODE_GPUS_MAX * sizeof(out[0]));
+	for (; gpus; gpus &= gpus - 1)
+		memcpy(*out++, daemon->gpus[__builtin_ctz(gpus)].uuid,
+			SL_WIRE_UUID_BYTES);
+}
+
 static void save_workload(const struct sl_daemon *daemon,
 	const struct sl_workload *workload, struct sl_journal_workload *out)
 {
@@ -96,6 +105,7 @@ static void save_workload(const struct sl_daemon *daemon,
 	memset(out->first, 0, sizeof(out->first));
 	save_uuids(daemon, workload->gpus, workload->gpu_count, out->gpus);
 	save_uuids(daemon, workload->first, workload->gpu_count, out->first);
+	save_reach(daemon, workload->reach, out->reach);
 }
 
 static void save_all(const struct sl_daemon *daemon, struct sl_journal *journal)
@@ -185,6 +195,20 @@ static void recall_all(struct sl_daemon *daemon, const struct sl_journal *journa
 		if (number >= 0)
 			numbers[i] = (uint8_t)number;
 	}
+}
+
+static uint32_t recall_reach(struct sl_daemon *daemon, const struct sl_journal *journal,
+	const uint8_t uuids[][SL_WIRE_UUID_BYTES])
+{
+	uint32_t mask = 0;
+
+	for (uint32_t i = 0; i < SL_NODE_GPUS_MAX; i++) {
+		int number = recall(daemon, journal, uuids[i]);
+
+		if (number >= 0)
+			mask |= 1u << number;
+	}
+	return mask;
 }
 
 /* The policy's mask of a recorded workload's GPUs; 0 if one is missing. */
@@ -296,6 +320,7 @@ static void load_workload(struct sl_daemon *daemon, const struct sl_journal *jou
 	/* Its ordinals stay, even if it has moved. */
 	recall_all(daemon, journal, in->gpus, in->gpu_count, workload->gpus);
 	recall_all(daemon, journal, in->first, in->gpu_count, workload->first);
+	workload->reach = recall_reach(daemon, journal, in->reach);
 	if (in->root_start && sl_process_get(daemon, in->root_pid, &pidfd, in->root_start,
 				      &root) == SL_PROCESS_OK)
 		sl_workload_set_root(workload, root);

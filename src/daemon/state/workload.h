@@ -37,6 +37,9 @@ struct sl_workload {
 	bool is_claimed;        /* lives until ENTRY_END, with or without processes */
 	/* Its processes connect through that socket; their user numbers mean nothing. */
 	bool is_contained;
+	/* If contained: the GPUs whose device nodes its containers have, a bit each; 0: of its
+	 * first GPUs alone. */
+	uint32_t reach;
 	char name[64], project[64], command[128];
 	struct sl_amount request, limit;
 	uint64_t request_bytes, limit_bytes;
@@ -54,6 +57,8 @@ struct sl_workload {
 	uint32_t move_to;
 	sl_ns move_by; /* or it stays; 0: its task sees to that */
 	struct sl_link move_link;
+	sl_ns went_at;     /* jobs/guests.c: when it was moved last; 0: never */
+	sl_ns stays_until; /* and when it may be tried again; its last move came to nothing */
 	struct sl_letter idle; /* parking.c */
 	bool stays;            /* it should be detached and cannot; that was told */
 	bool calls;            /* what the letter is about: it calls, or it is to leave */

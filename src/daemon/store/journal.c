@@ -114,6 +114,7 @@ static const struct sl_field workload_fields[] = {
 	/* All places, in one: those that are not taken are 0. */
 	WORKLOAD(BYTES, gpus, 0),
 	WORKLOAD(BYTES, first, 0),
+	WORKLOAD(BYTES, reach, 0),
 };
 
 static const struct sl_field client_fields[] = {

@@ -56,6 +56,8 @@ struct sl_journal_workload {
 	uint32_t gpu_count;
 	uint8_t gpus[SL_NODE_GPUS_MAX][SL_WIRE_UUID_BYTES];  /* by ordinal */
 	uint8_t first[SL_NODE_GPUS_MAX][SL_WIRE_UUID_BYTES]; /* when it began */
+	uint8_t reach[SL_NODE_GPUS_MAX]
+		     [SL_WIRE_UUID_BYTES]; /* in any order, then zeros */
 };
 
 struct sl_journal_client {

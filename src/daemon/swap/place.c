@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "base/step.h"
 #include "base/cuda_types.h"
@@ -16,6 +17,7 @@
 #include "daemon/state/commit.h"
 #include "daemon/state/drive.h"
 #include "daemon/state/timer.h"
+#include "daemon/state/workload.h"
 
 /* Of an order that only makes sure that a process is away; beside the client's id. */
 #define CHECKS (1ull << 63)
@@ -42,16 +44,43 @@ static bool is_moved(const struct sl_client *client)
 	return memcmp(client->home, client->gpu_numbers, client->gpu_count) != 0;
 }
 
+/* Where what was on a GPU when the process left is now. A GPU that it did not use takes the place
+ * from which those that come to it began: that one is left, and of the same type. */
+static uint32_t place_of(const struct sl_client *client, uint32_t gpu)
+{
+	for (uint32_t i = 0; i < client->gpu_count; i++) {
+		if (client->home[i] == gpu)
+			return client->gpu_numbers[i];
+	}
+	for (uint32_t i = 0; i < client->gpu_count; i++) {
+		if (client->gpu_numbers[i] != gpu)
+			continue;
+		gpu = client->home[i];
+		i = UINT32_MAX; /* again from the first */
+	}
+	return gpu;
+}
+
+static void add_pair(
+	const struct sl_client *client, uint32_t gpu, struct sl_away_order *order)
+{
+	struct sl_move_pair *pair = &order->pair[order->pairs++];
+
+	memcpy(pair->from, client->daemon->gpus[gpu].uuid, sizeof(pair->from));
+	memcpy(pair->to, client->daemon->gpus[place_of(client, gpu)].uuid,
+		sizeof(pair->to));
+}
+
+/* A process in a container knows the GPUs whose device nodes it has, and no others. */
 static void pair(const struct sl_client *client, struct sl_away_order *order)
 {
-	order->pairs = client->gpu_count;
-	for (uint32_t i = 0; i < client->gpu_count; i++) {
-		memcpy(order->pair[i].from, client->daemon->gpus[client->home[i]].uuid,
-			sizeof(order->pair[i].from));
-		memcpy(order->pair[i].to,
-			client->daemon->gpus[client->gpu_numbers[i]].uuid,
-			sizeof(order->pair[i].to));
-	}
+	const struct sl_workload *workload = client->workload;
+
+	order->whole = workload->is_contained;
+	for (uint32_t i = 0; !order->whole && i < client->gpu_count; i++)
+		add_pair(client, client->home[i], order);
+	for (uint32_t left = order->whole ? workload->reach : 0; left; left &= left - 1)
+		add_pair(client, (uint32_t)__builtin_ctz(left), order);
 }
 
 /* --- the one answer ------------------------------------------------------------------------- */
@@ -201,11 +230,15 @@ static int give_as(struct sl_client *client, uint64_t id, bool back, sl_ns drain
 			(uint32_t)sl_max_u64(1, sl_min_u64(drain / SL_MS, UINT32_MAX))};
 	char path[32];
 	struct stat st;
+	int r;
 
 	(void)snprintf(path, sizeof(path), "/proc/%d", (int)client->pid);
 	if (stat(path, &st) < 0)
 		return -errno;
 	order.gid = st.st_gid;
+	if (client->uid == 0 &&
+		(r = sl_file_pid_capabilities(client->pid, &order.capabilities)) < 0)
+		return r;
 	if (back && is_moved(client))
 		pair(client, &order);
 	return sl_away_order(client->daemon->away, &order);

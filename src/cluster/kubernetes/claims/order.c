@@ -118,6 +118,18 @@ static void add(json_t *names, const char *name)
 		(void)json_array_append_new(names, json_string(name));
 }
 
+bool sl_kube_order_moves(const json_t *object, struct sl_error *err)
+{
+	const char *text = sl_kube_text_at(
+		object, "metadata", "annotations", SL_KUBE_MOVE_ANNOTATION, NULL);
+
+	if (text[0] && strcmp(text, "on") != 0 && strcmp(text, "off") != 0)
+		sl_error_set(err,
+			SL_KUBE_MOVE_ANNOTATION " of %.100s is '%.40s'; write off or on",
+			sl_kube_text_at(object, "metadata", "name", NULL), text);
+	return !text[0] || strcmp(text, "on") == 0;
+}
+
 json_t *sl_kube_order_claims(const json_t *pod)
 {
 	const json_t *own = sl_kube_at(pod, "spec", "resourceClaims", NULL);

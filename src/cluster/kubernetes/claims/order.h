@@ -17,6 +17,7 @@
 
 #define SL_KUBE_LIMIT_ANNOTATION "sluice.dev/limit"
 #define SL_KUBE_PARK_ANNOTATION  "sluice.dev/park"
+#define SL_KUBE_MOVE_ANNOTATION  "sluice.dev/move"
 #define SL_KUBE_PARKED_CONDITION "sluice.dev/Parked"
 
 /* Reads the limit in text, for a workload with that request on GPUs that can share most_bytes (0:
@@ -33,6 +34,10 @@ SL_MUST_CHECK bool sl_kube_order_bound(
 /* Is the pod ordered to park? An annotation that is neither true nor false counts as false and sets
  * err. */
 SL_MUST_CHECK bool sl_kube_order_park(const json_t *pod, struct sl_error *err);
+
+/* May containers be given other GPUs' device nodes, by this annotation of a claim or a namespace?
+ * No if it says off. A value other than on and off sets err. */
+SL_MUST_CHECK bool sl_kube_order_moves(const json_t *object, struct sl_error *err);
 
 /* The names of the claims that a pod uses, an array: a new reference, NULL without memory. */
 json_t *sl_kube_order_claims(const json_t *pod);

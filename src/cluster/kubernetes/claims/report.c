@@ -95,9 +95,9 @@ json_t *sl_kube_report_devices(const struct sl_share *share, const char *pool,
 
 	for (uint32_t i = 0; devices && i < share->count; i++) {
 		const struct sl_kube_figures *f = &figures[i];
-		json_t *device = json_pack("{ss ss ss s{ss sI sI sI sI}}", "driver",
+		json_t *device = json_pack("{ss ss ss s{ss ss sI sI sI sI}}", "driver",
 			SL_KUBE_DRIVER, "pool", pool, "device", share->devices[i].device,
-			"data", "state", f->state, "request",
+			"data", "state", f->state, "gpu", f->on, "request",
 			(json_int_t)f->request_bytes, "limit", (json_int_t)f->limit_bytes,
 			"resident", (json_int_t)f->resident_bytes, "evicted",
 			(json_int_t)f->evicted_bytes);
@@ -127,6 +127,7 @@ bool sl_kube_report_is_urgent(const json_t *before, const json_t *after)
 
 		if (!json_equal(json_object_get(old, "conditions"),
 			    json_object_get(device, "conditions")) ||
+			differs(old, device, "data", "gpu") ||
 			differs(old, device, "data", "limit") ||
 			differs(old, device, "data", "request"))
 			return true;

@@ -49,6 +49,7 @@ struct sl_kube_node {
 	bool asking;               /* a question for GPUs is in flight */
 	bool knows_gpus;           /* sluiced has listed them */
 	bool swaps;                /* sluiced may move memory to the host */
+	bool moves;                /* and workloads to other GPUs */
 	uint32_t sync_in;          /* questions for GPUs until the next comparison */
 	struct sl_link works;      /* prepare.c: open requests */
 	struct sl_kube_sync *sync; /* sync.c: while it runs */

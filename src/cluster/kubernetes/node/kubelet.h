@@ -25,11 +25,14 @@ struct sl_kubelet_claim {
 	char namespace[254], name[254], uid[64];
 };
 
+/* The claim itself, and the vendor's names of the GPUs. */
+#define SL_KUBELET_CDI_MAX 33
+
 /* A device of a prepared claim; texts are borrowed. */
 struct sl_kubelet_device {
 	const char *request, *pool, *device;
-	const char *cdi[2]; /* "vendor/class=name"; the second may be NULL */
-	const char *share;  /* "": none */
+	const char *cdi[SL_KUBELET_CDI_MAX]; /* "vendor/class=name", then NULL */
+	const char *share;                   /* "": none */
 };
 
 struct sl_kubelet_health {

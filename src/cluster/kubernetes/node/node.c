@@ -148,8 +148,10 @@ static void on_pool(void *context, const union sl_msg *msg, const struct sl_erro
 {
 	struct sl_kube_node *node = context;
 
-	if (msg && msg->head.type == SL_MSG_POOL_ROW)
-		node->swaps = msg->pool_row.swap_on;
+	if (!msg || msg->head.type != SL_MSG_POOL_ROW)
+		return;
+	node->swaps = msg->pool_row.swap_on;
+	node->moves = msg->pool_row.moves;
 }
 
 static void list(struct sl_kube_node *node, enum sl_list_what what, enum sl_msg_type rows,

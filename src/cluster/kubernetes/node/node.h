@@ -7,7 +7,8 @@
  * restarted at any time; pods keep what they have.
  *
  *   GPUs      are read every 5 s, and when sluiced connects.
- *   prepare   GET the claim, ENTRY_ADD, the CDI file; each may exist already.
+ *   prepare   GET the claim, ENTRY_ADD, the CDI file; each may exist already. Where sluiced moves
+ *             workloads, containers get the device nodes of all GPUs to which theirs may go.
  *   unprepare ENTRY_END, then the file is removed.
  *   sluiced   is compared with the claims of this node's pods when it connects, and every
  *             5 minutes (sync.c). Claims with a CDI file that sluiced lacks are added again, and

@@ -12,10 +12,15 @@
 
 #include "base/log.h"
 #include "cluster/kubernetes/api/api.h"
+#include "cluster/kubernetes/claims/order.h"
 #include "cluster/kubernetes/node/cdi.h"
 #include "cluster/kubernetes/node/internal.h"
 #include "cluster/kubernetes/node/story.h"
 #include "wire/wire.h"
+
+/* The kubelet waits for 45 s. */
+#define LEAVING_MOST  (40 * SL_S)
+#define LEAVING_AGAIN (300 * SL_MS)
 
 struct work {
 	struct sl_link link;
@@ -26,6 +31,11 @@ struct work {
 	struct sl_kube_call *call;
 	struct sl_share share;
 	json_t *found; /* the claim */
+	bool reaches;  /* its containers may have the device nodes of other GPUs */
+	uint32_t
+		reach; /* those that they get, by sluiced's numbers; 0: the claim's own */
+	sd_event_source *timer; /* while another workload leaves its GPUs */
+	sl_ns give_up_at;
 };
 
 static struct work *work_new(struct sl_kube_node *node,
@@ -44,6 +54,7 @@ static struct work *work_new(struct sl_kube_node *node,
 	w->work = work;
 	w->claim = *claim;
 	w->unprepares = unprepares;
+	w->give_up_at = sl_clock_now() + LEAVING_MOST;
 	sl_list_push_tail(&node->works, &w->link);
 	return w;
 }
@@ -57,6 +68,7 @@ static void finish(struct work *w, const struct sl_kubelet_device *devices, size
 	sl_kube_node_sync_leave(w->node, w->claim.uid);
 	sl_list_unlink(&w->link);
 	sl_kube_cancel(&w->call);
+	w->timer = sd_event_source_disable_unref(w->timer);
 	if (w->node->line)
 		sl_line_forget(w->node->line, w);
 	sl_kubelet_done(w->work, devices, count, err);
@@ -251,31 +263,64 @@ static int write_cdi(const struct work *w, const char *folder, const char *visib
 
 /* --- prepare ------------------------------------------------------------------------------ */
 
+/* sluiced has no more GPUs. */
+#define VENDOR_MAX (SL_KUBELET_CDI_MAX - 1)
+
+/* Of the GPUs whose device nodes a container with that device gets. names: by GPU of the node. */
+static void name_nodes(const struct work *w, const struct sl_share_device *device,
+	char names[VENDOR_MAX][128], struct sl_kubelet_device *out)
+{
+	const struct sl_kube_node *node = w->node;
+	size_t count = 0;
+
+	for (size_t i = 0; node->options.vendor && i < node->gpu_count && i < VENDOR_MAX;
+		i++) {
+		const struct sl_kube_node_gpu *gpu = &node->gpus[i];
+		bool reaches = gpu->number < VENDOR_MAX && w->reach >> gpu->number & 1;
+
+		if (!reaches && strcmp(gpu->device, device->device) != 0)
+			continue;
+		(void)snprintf(names[i], sizeof(names[i]), "%s=%s", node->options.vendor,
+			gpu->uuid);
+		out->cdi[1 + count++] = names[i];
+	}
+}
+
 static void done(struct work *w)
 {
 	struct sl_kubelet_device devices[SL_SHARE_DEVICES] = {0};
-	char ids[SL_SHARE_DEVICES][SL_CDI_ID_MAX], vendor[SL_SHARE_DEVICES][128];
-	const struct sl_kube_node_options *o = &w->node->options;
+	char ids[SL_SHARE_DEVICES][SL_CDI_ID_MAX], vendor[VENDOR_MAX][128];
 
 	for (uint32_t i = 0; i < w->share.count; i++) {
 		const struct sl_share_device *share = &w->share.devices[i];
-		const struct sl_kube_node_gpu *gpu =
-			sl_kube_node_gpu_of(w->node, share->device);
 
 		devices[i] = (struct sl_kubelet_device){.request = share->request,
-			.pool = o->name,
+			.pool = w->node->options.name,
 			.device = share->device,
 			.cdi = {sl_cdi_id(w->share.uid, i, ids[i])},
 			.share = share->id};
-		if (!o->vendor || !gpu)
-			continue;
-		(void)snprintf(
-			vendor[i], sizeof(vendor[i]), "%s=%s", o->vendor, gpu->uuid);
-		devices[i].cdi[1] = vendor[i];
+		name_nodes(w, share, vendor, &devices[i]);
 	}
 	sl_info("claim %s/%s is prepared", w->claim.namespace, w->claim.name);
 	sl_kube_story_claim(w->node->story, w->found, &w->share);
 	finish(w, devices, w->share.count, NULL);
+}
+
+static void add_entry(struct work *w);
+
+static int on_again(sd_event_source *source, uint64_t usec, void *context)
+{
+	add_entry(context);
+	return 0;
+}
+
+/* Another workload is leaving its GPUs. */
+static void try_again(struct work *w)
+{
+	w->timer = sd_event_source_disable_unref(w->timer);
+	if (sd_event_add_time_relative(w->node->loop, &w->timer, CLOCK_MONOTONIC,
+		    LEAVING_AGAIN / SL_US, 0, on_again, w) < 0)
+		fail(w, "out of memory");
 }
 
 static void on_entry(void *context, const union sl_msg *msg, const struct sl_error *err)
@@ -290,10 +335,15 @@ static void on_entry(void *context, const union sl_msg *msg, const struct sl_err
 	}
 	if (!msg)
 		return;
+	if (msg->entry_reply.leaving && sl_clock_now() < w->give_up_at) {
+		try_again(w);
+		return;
+	}
 	if (!msg->entry_reply.ok) {
 		fail(w, "sluiced: %s", msg->entry_reply.text);
 		return;
 	}
+	w->reach = msg->entry_reply.reach;
 	if (visible_of(w->node, &w->share, visible, sizeof(visible), &text) < 0 ||
 		write_cdi(w, msg->entry_reply.folder, visible, &text) < 0) {
 		fail(w, "%s", text.text);
@@ -302,11 +352,58 @@ static void on_entry(void *context, const union sl_msg *msg, const struct sl_err
 	done(w);
 }
 
+static void add_entry(struct work *w)
+{
+	struct sl_error err = {0};
+	union sl_msg msg;
+
+	if (sl_kube_node_entry(w->node, &w->share, &msg, &err) < 0) {
+		fail(w, "%s", err.text);
+		return;
+	}
+	if (w->reaches)
+		msg.entry_add.flags |= SL_ENTRY_REACHES;
+	if (sl_line_call(w->node->line, &msg, SL_MSG_ENTRY_REPLY, false, on_entry, w) < 0)
+		fail(w, "sluiced at %s does not answer; is it running on this node?",
+			w->node->options.socket);
+}
+
+static void on_namespace(void *context, const struct sl_kube_answer *answer)
+{
+	struct work *w = context;
+	struct sl_error err = {0};
+
+	if (answer->error[0]) {
+		fail(w, "namespace %s: %s", w->claim.namespace, answer->error);
+		return;
+	}
+	w->reaches = sl_kube_order_moves(answer->body, &err);
+	if (err.text[0])
+		fail(w, "%s", err.text);
+	else
+		add_entry(w);
+}
+
+/* The claim permits it; the namespace may forbid it. */
+static void ask_namespace(struct work *w)
+{
+	char path[SL_SHARE_NAME_BYTES + 32];
+	int r;
+
+	(void)snprintf(path, sizeof(path), "/api/v1/namespaces/%s", w->claim.namespace);
+	r = sl_kube_call(w->node->kube,
+		&(struct sl_kube_request){
+			.path = path, .done = on_namespace, .context = w},
+		&w->call);
+	if (r < 0)
+		fail(w, "the namespace cannot be read: %s", strerror(-r));
+}
+
 static void on_claim(void *context, const struct sl_kube_answer *answer)
 {
 	struct work *w = context;
 	struct sl_error err = {0};
-	union sl_msg msg;
+	bool moves;
 	int r;
 
 	if (answer->error[0]) {
@@ -319,14 +416,13 @@ static void on_claim(void *context, const struct sl_kube_answer *answer)
 		sl_error_set(&err, "no GPU of this node is allocated to the claim");
 	else if (r == SL_SHARE_OK && strcmp(w->share.uid, w->claim.uid) != 0)
 		sl_error_set(&err, "the claim was deleted, and another one has its name");
-	if (err.text[0] || sl_kube_node_entry(w->node, &w->share, &msg, &err) < 0) {
+	moves = w->node->moves && sl_kube_order_moves(answer->body, &err);
+	if (err.text[0])
 		fail(w, "%s", err.text);
-		return;
-	}
-	r = sl_line_call(w->node->line, &msg, SL_MSG_ENTRY_REPLY, false, on_entry, w);
-	if (r < 0)
-		fail(w, "sluiced at %s does not answer; is it running on this node?",
-			w->node->options.socket);
+	else if (moves)
+		ask_namespace(w);
+	else
+		add_entry(w);
 }
 
 void sl_kube_node_prepare(

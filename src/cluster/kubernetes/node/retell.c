@@ -41,6 +41,8 @@ static const char *word_of(uint32_t reason)
 		{SL_REASON_PARK_BEGINS, "Parking"},
 		{SL_REASON_PARKED, "Parked"},
 		{SL_REASON_RESUMED, "Resumed"},
+		{SL_REASON_MOVED, "Moved"},
+		{SL_REASON_MOVE_STAYS, "MoveFailed"},
 		{SL_REASON_CHANGED, "Changed"},
 		{SL_REASON_SERVED_AFTER_WAIT, "GotMemory"},
 		{SL_REASON_LOST_FOR, "GpuLost"},

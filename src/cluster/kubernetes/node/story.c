@@ -70,6 +70,16 @@ const struct sl_kube_holder *sl_kube_story_holder(
 
 /* --- status.devices ----------------------------------------------------------------------- */
 
+/* The device of the slice that is sluiced's GPU of that number; "": it is gone. */
+static const char *device_of(const struct sl_kube_node *node, uint32_t number)
+{
+	for (size_t i = 0; i < node->gpu_count; i++) {
+		if (node->gpus[i].number == number)
+			return node->gpus[i].device;
+	}
+	return "";
+}
+
 static void fill(const struct sl_kube_holder *holder, const struct sl_kube_use *use,
 	struct sl_kube_figures *out)
 {
@@ -78,12 +88,14 @@ static void fill(const struct sl_kube_holder *holder, const struct sl_kube_use *
 	uint64_t whole = holder->share.memory == UINT64_MAX ? 0 : holder->share.memory;
 
 	*out = (struct sl_kube_figures){.state = "gone",
+		.on = "",
 		.request_bytes = whole,
 		.limit_bytes = holder->share.limit ? holder->share.limit : whole,
 		.is_ready = holder->workload != 0};
 	if (!use->is_there)
 		return;
 	out->state = sl_tell_shown(&use->row);
+	out->on = device_of(holder->story->node, use->row.gpu);
 	out->request_bytes = use->row.request_bytes;
 	out->limit_bytes = use->row.limit_bytes;
 	out->evicted_bytes = use->row.evicted_bytes;
@@ -174,6 +186,7 @@ static void report(struct sl_kube_holder *holder, sl_ns now)
 
 /* --- answers of sluiced ------------------------------------------------------------------- */
 
+/* gpu: the claim's, on which the workload began. */
 static struct sl_kube_use *use_of(
 	const struct sl_kube_story *story, uint64_t workload, uint32_t gpu)
 {
@@ -215,7 +228,7 @@ static void take_row(struct sl_kube_story *story, const union sl_msg *msg)
 			holder->workload = msg->entry_row.workload;
 		break;
 	case SL_MSG_USE_ROW:
-		use = use_of(story, msg->use_row.workload, msg->use_row.gpu);
+		use = use_of(story, msg->use_row.workload, msg->use_row.first_gpu);
 		if (use) {
 			use->is_there = true;
 			use->row = msg->use_row;

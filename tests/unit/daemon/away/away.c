@@ -40,12 +40,14 @@ static void done(void *context, const struct sl_away_answer *answer)
 /* All orders have these. */
 static uint32_t pairs;
 static struct sl_move_pair pair[2];
+static uint64_t capabilities;
 
 static uint64_t order_of(uid_t uid, int pid, bool back)
 {
 	struct sl_away_order order = {.id = ++orders,
 		.uid = uid,
 		.gid = getegid(),
+		.capabilities = capabilities,
 		.pid = pid,
 		.back = back,
 		.lock_ms = 1,
@@ -196,7 +198,7 @@ static void test_done(void **state)
 	assert_int_equal(logged("away 1"), 1);
 	assert_int_equal(logged("back 1"), 1);
 	/* One helper, of this user, that knows nothing else of the daemon. */
-	(void)snprintf(user, sizeof(user), "start %u %u", geteuid(), getegid());
+	(void)snprintf(user, sizeof(user), "start %u %u 0", geteuid(), getegid());
 	assert_int_equal(logged(user), 1);
 	assert_int_equal(logged("start"), 1);
 	assert_int_equal(logged("variable SLUICE_SOFTGPU"), 1);
@@ -204,6 +206,23 @@ static void test_done(void **state)
 	assert_int_equal(logged("variable SECRET"), 0);
 	assert_int_equal(logged("variable PATH"), 0);
 	assert_int_equal(unsetenv("SECRET"), 0);
+}
+
+/* A helper may do what the processes may that it moves. */
+static void test_capabilities(void **state)
+{
+	char user[64];
+
+	(void)state;
+	for (capabilities = 5; capabilities > 3; capabilities--) {
+		assert_int_equal(outcome_of(PLAY_DONE, false), SL_MOVE_DONE);
+		assert_int_equal(outcome_of(PLAY_DONE, true), SL_MOVE_DONE);
+		(void)snprintf(user, sizeof(user), "start %u %u %d", geteuid(), getegid(),
+			(int)capabilities);
+		assert_int_equal(logged(user), 1);
+	}
+	capabilities = 0;
+	assert_int_equal(logged("start"), 2);
 }
 
 static void test_refused(void **state)
@@ -434,7 +453,7 @@ static void test_users(void **state)
 		assert_int_equal(answers[0].outcome, SL_MOVE_DONE);
 		assert_int_equal(answers[1].outcome, SL_MOVE_DONE);
 		assert_int_equal(logged("start"), 2);
-		assert_int_equal(logged("start 65534 0"), 1);
+		assert_int_equal(logged("start 65534 0 0"), 1);
 	}
 	child = fork();
 	if (child == 0) {
@@ -479,6 +498,7 @@ int main(void)
 #define ROW(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		ROW(test_done),
+		ROW(test_capabilities),
 		ROW(test_refused),
 		ROW(test_stuck),
 		ROW(test_pairs),

@@ -159,9 +159,9 @@ int main(int argc, char **argv)
 	/* Stubs of several users share the log. */
 	(void)umask(0);
 	folder = getenv("SLUICE_SOFTGPU");
-	if (!folder || argc != 3)
+	if (!folder || argc != 4)
 		return 64;
-	(void)snprintf(text, sizeof(text), "%s %s", argv[1], argv[2]);
+	(void)snprintf(text, sizeof(text), "%s %s %s", argv[1], argv[2], argv[3]);
 	note("start", text);
 	for (char **at = environ; *at; at++) {
 		(void)snprintf(text, sizeof(text), "%.*s", (int)strcspn(*at, "="), *at);

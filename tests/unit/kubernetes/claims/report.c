@@ -14,6 +14,7 @@ static const struct sl_share share = {.uid = "u-1",
 	.devices = {{.device = "gpu-a", .id = "s-1"}, {.device = "gpu-b"}}};
 
 static const struct sl_kube_figures runs = {.state = "bound",
+	.on = "gpu-c",
 	.request_bytes = 6,
 	.limit_bytes = 14,
 	.resident_bytes = 9,
@@ -51,6 +52,7 @@ static void of_each_gpu(void **state)
 	assert_null(json_object_get(json_array_get(devices, 1), "shareID"));
 	data = json_object_get(one, "data");
 	says(data, "state", "bound");
+	says(data, "gpu", "gpu-c");
 	assert_int_equal(json_integer_value(json_object_get(data, "request")), 6);
 	assert_int_equal(json_integer_value(json_object_get(data, "limit")), 14);
 	assert_int_equal(json_integer_value(json_object_get(data, "resident")), 9);
@@ -123,6 +125,8 @@ static void what_people_wait_for_is_urgent(void **state)
 	other.evicted_bytes = 9;
 	URGENT(false);
 	other.limit_bytes = 15;
+	URGENT(true);
+	other.on = "gpu-b";
 	URGENT(true);
 	other.park = SL_KUBE_RESUMING;
 	URGENT(true);
