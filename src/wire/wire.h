@@ -279,6 +279,7 @@ struct sl_wire_pid {
 #define SL_USE_LOST       32u  /* the GPU of this row is lost */
 #define SL_USE_OBSERVED   64u  /* only measured, see SL_RUN_OBSERVE */
 #define SL_USE_FIXED      128u /* its memory is never moved, because of its GPUs */
+#define SL_USE_MOVING     256u /* it leaves its GPUs for others, or to come back to them */
 /* CLIENT_ROW.flags */
 #define SL_CLIENT_STOPPING   1u
 #define SL_CLIENT_UNTAKEABLE 2u

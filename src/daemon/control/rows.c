@@ -127,7 +127,8 @@ static void use_row(const struct sl_daemon *daemon, const struct sl_workload *wo
 	msg->use_row.waiting = use.waiting;
 	msg->use_row.flags =
 		use_flags(&view, &use, sl_node_gpu(daemon->node, gpu).lost) |
-		(sl_groups_fixed(daemon, sl_workload_gpus(workload)) ? SL_USE_FIXED : 0);
+		(sl_groups_fixed(daemon, sl_workload_gpus(workload)) ? SL_USE_FIXED : 0) |
+		(sl_jobs_is_moving(workload) ? SL_USE_MOVING : 0);
 	msg->use_row.request_bytes = view.request_bytes;
 	msg->use_row.limit_bytes = view.limit_bytes;
 	msg->use_row.backing_bytes = use.backing_bytes;

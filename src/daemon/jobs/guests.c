@@ -15,9 +15,7 @@
 
 #define LOOK_EVERY    (5 * SL_S)
 #define WAITERS_EVERY (1 * SL_S)
-/* What a guest went home for takes a moment to come. */
-#define SPREAD_AFTER_CLEAR (30 * SL_S)
-#define HOUR               (3600 * SL_S)
+#define HOUR          (3600 * SL_S)
 
 struct facts {
 	struct sl_guests_gpu gpus[SL_NODE_GPUS_MAX];
@@ -112,17 +110,26 @@ uint32_t sl_jobs_reach(const struct sl_daemon *daemon, uint32_t gpus)
 	return reach;
 }
 
+/* GPUs that the workload is to give up. One that resumes has not claimed its request again yet, and
+ * can only leave after that. */
+static uint32_t left_by(const struct sl_workload *workload)
+{
+	uint32_t at = sl_workload_gpus(workload);
+
+	if (sl_jobs_is_moving(workload))
+		return at & ~workload->move_to;
+	return workload->is_contained && workload->park == SL_PARK_RESUMING
+		       ? at & ~home_of(workload)
+		       : 0;
+}
+
 bool sl_jobs_leaves(const struct sl_daemon *daemon, uint32_t gpus)
 {
-	sl_list_foreach (link, (struct sl_link *)&daemon->workload_list) {
-		const struct sl_workload *workload =
-			SL_LIST_ENTRY(link, struct sl_workload, link);
+	uint32_t left = 0;
 
-		if (sl_jobs_is_moving(workload) &&
-			sl_workload_gpus(workload) & gpus & ~workload->move_to)
-			return true;
-	}
-	return false;
+	sl_list_foreach (link, (struct sl_link *)&daemon->workload_list)
+		left |= left_by(SL_LIST_ENTRY(link, struct sl_workload, link));
+	return left & gpus;
 }
 
 static void send_home(struct sl_jobs *jobs, const struct facts *facts)
@@ -135,8 +142,6 @@ static void send_home(struct sl_jobs *jobs, const struct facts *facts)
 			sl_warning(
 				"%s does not go home: %s", facts->of[i]->name, text.text);
 	}
-	jobs->guests.spread_from =
-		sl_max_u64(jobs->guests.spread_from, sl_clock_now() + SPREAD_AFTER_CLEAR);
 }
 
 bool sl_jobs_clear(struct sl_daemon *daemon, uint32_t gpus, struct sl_error *text)
@@ -224,7 +229,7 @@ static void spread(struct sl_jobs *jobs, const struct facts *facts)
 	size_t i;
 
 	if (jobs->daemon->config.placement != SL_PLACEMENT_SPREAD || !has_moves(jobs) ||
-		now < jobs->guests.spread_from)
+		now < jobs->guests.spread_from || !sl_list_is_empty(&jobs->moving))
 		return;
 	i = sl_guests_spread(facts->gpus, facts->guests, facts->count, now, &gpu);
 	if (i == facts->count)
@@ -233,7 +238,7 @@ static void spread(struct sl_jobs *jobs, const struct facts *facts)
 		count_move(jobs);
 		return;
 	}
-	facts->of[i]->stays_until = now + SL_GUESTS_STAY;
+	facts->of[i]->went_at = now;
 	sl_debug("%s is not spread: %s", facts->of[i]->name, text.text);
 }
 

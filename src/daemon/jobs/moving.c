@@ -20,8 +20,12 @@
 
 /* After a user's move, how long no guest is spread (policy/cluster/moves.c). */
 #define SPREAD_AFTER_USER (3600 * SL_S)
+/* What a guest went home for takes a moment to come. */
+#define SPREAD_AFTER_MOVE (30 * SL_S)
+/* What the policy sees will not leave is told at once; this is for what it cannot see. */
+#define GONE_WITHIN (120 * SL_S)
 /* After a move that came to nothing. */
-#define TRIED_AGAIN_AFTER (60 * SL_S)
+#define TRIED_AGAIN_AFTER (10 * SL_S)
 
 static bool driver_moves(const struct sl_daemon *daemon)
 {
@@ -107,10 +111,11 @@ static void come_back(struct sl_workload *workload, bool away)
 	/* A user resumed it meanwhile. */
 	if (workload->park != SL_PARK_MOVING)
 		return;
-	if (away && sl_park_resume_on(daemon, workload, workload->move_to, &text)) {
-		workload->went_at = sl_clock_now();
+	workload->went_at = sl_clock_now();
+	daemon->jobs->guests.spread_from = sl_max_u64(
+		daemon->jobs->guests.spread_from, sl_clock_now() + SPREAD_AFTER_MOVE);
+	if (away && sl_park_resume_on(daemon, workload, workload->move_to, &text))
 		return;
-	}
 	workload->stays_until = sl_clock_now() + TRIED_AGAIN_AFTER;
 	sl_events_add(daemon, &(struct sl_node_because){.reason = SL_REASON_MOVE_STAYS,
 				      .workload = workload->id});
@@ -287,13 +292,27 @@ static bool may_go(const struct sl_jobs *jobs, const struct sl_workload *workloa
 	return !no;
 }
 
+/* After a daemon's start, some may not have come back yet. */
+static bool answers(const struct sl_workload *workload)
+{
+	sl_list_foreach (link, (struct sl_link *)&workload->clients) {
+		const struct sl_client *client =
+			SL_LIST_ENTRY(link, struct sl_client, link);
+
+		if (!client->peer || client->state != SL_CLIENT_LIVE)
+			return false;
+	}
+	return true;
+}
+
 bool sl_jobs_can_leave(const struct sl_jobs *jobs, const struct sl_workload *workload)
 {
 	struct sl_error text = {0};
 
 	return sl_jobs_moves_any(jobs->daemon) && jobs->books.swaps && workload->reach &&
 	       workload->park == SL_PARK_NOT && !sl_jobs_is_moving(workload) &&
-	       sl_clock_now() >= workload->stays_until && !is_held(jobs, workload, &text);
+	       sl_clock_now() >= workload->stays_until && answers(workload) &&
+	       !is_held(jobs, workload, &text);
 }
 
 bool sl_jobs_send(struct sl_jobs *jobs, struct sl_workload *workload, uint32_t gpus,
@@ -305,7 +324,7 @@ bool sl_jobs_send(struct sl_jobs *jobs, struct sl_workload *workload, uint32_t g
 	else if (!sl_park_workload(jobs->daemon, workload, SL_PARK_MOVING, text))
 		return false;
 	sl_jobs_when_away(jobs, workload, gpus);
-	workload->move_by = sl_clock_now() + SL_JOBS_PARK_NS;
+	workload->move_by = sl_clock_now() + GONE_WITHIN;
 	return true;
 }
 

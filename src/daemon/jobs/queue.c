@@ -396,6 +396,8 @@ int sl_jobs_open(struct sl_daemon *daemon, struct sl_error *err)
 	jobs->daemon = daemon;
 	jobs->wake_at = jobs->look_at = jobs->free_at = jobs->tell_at = SL_NS_NEVER;
 	jobs->ticket = 1;
+	/* An earlier daemon may have sent a guest home. */
+	jobs->guests.spread_from = sl_clock_now() + SL_JOBS_PARK_NS;
 	sl_list_init(&jobs->all);
 	sl_list_init(&jobs->active);
 	sl_list_init(&jobs->waits);

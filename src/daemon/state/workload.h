@@ -57,8 +57,8 @@ struct sl_workload {
 	uint32_t move_to;
 	sl_ns move_by; /* or it stays; 0: its task sees to that */
 	struct sl_link move_link;
-	sl_ns went_at;     /* jobs/guests.c: when it was moved last; 0: never */
-	sl_ns stays_until; /* and when it may be tried again; its last move came to nothing */
+	sl_ns went_at;         /* jobs/guests.c: when a move of it ended last; 0: never */
+	sl_ns stays_until;     /* if that came to nothing: when it may be tried again */
 	struct sl_letter idle; /* parking.c */
 	bool stays;            /* it should be detached and cannot; that was told */
 	bool calls;            /* what the letter is about: it calls, or it is to leave */

@@ -300,7 +300,9 @@ static void obey_park(struct sl_kube_holder *holder, sl_ns now)
 
 	if (!wanted)
 		holder->park_refusal.text[0] = '\0';
-	if (wanted == is_away(holder) || asked->is_open)
+	/* What the node moves by itself it brings back, too. */
+	if (wanted == is_away(holder) || asked->is_open ||
+		holder->uses[0].row.flags & SL_USE_MOVING)
 		return;
 	/* Repeat a refused order later, a new one at once. */
 	if (asked->value == wanted && now < asked->again_at)

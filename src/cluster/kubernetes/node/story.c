@@ -100,7 +100,8 @@ static void fill(const struct sl_kube_holder *holder, const struct sl_kube_use *
 	out->limit_bytes = use->row.limit_bytes;
 	out->evicted_bytes = use->row.evicted_bytes;
 	out->resident_bytes = used - sl_min_u64(used, out->evicted_bytes);
-	out->park = residency == SL_WIRE_PARKED     ? SL_KUBE_IS_PARKED
+	out->park = use->row.flags & SL_USE_MOVING  ? SL_KUBE_NOT_PARKED
+		    : residency == SL_WIRE_PARKED   ? SL_KUBE_IS_PARKED
 		    : residency == SL_WIRE_PARKING  ? SL_KUBE_PARKING
 		    : residency == SL_WIRE_RESUMING ? SL_KUBE_RESUMING
 						    : SL_KUBE_NOT_PARKED;

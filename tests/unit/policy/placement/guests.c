@@ -49,6 +49,10 @@ static void one_goes_home(void **state)
 	assert_int_equal(sl_guests_leave(gpus, all, 2, 2, &stuck), SL_GUESTS_GO);
 	assert_false(all[0].goes);
 	assert_true(all[1].goes);
+	/* It is leaving already, or parked. */
+	all[1].claims = false;
+	assert_int_equal(sl_guests_leave(gpus, all, 2, 2, &stuck), SL_GUESTS_NONE);
+	all[1].claims = true;
 	/* None is a guest there. */
 	assert_int_equal(sl_guests_leave(gpus, all, 2, 1, &stuck), SL_GUESTS_NONE);
 	assert_false(all[1].goes);
@@ -160,6 +164,13 @@ static void one_of_two_goes_to_the_unused(void **state)
 	all[1].moved = 90 * SL_S;
 	assert_int_equal(sl_guests_spread(gpus, all, 2, 149 * SL_S, &gpu), 2);
 	assert_int_equal(sl_guests_spread(gpus, all, 2, 150 * SL_S, &gpu), 1);
+	assert_int_equal(sl_guests_spread(gpus, all, 2, 200 * SL_S, &gpu), 1);
+	/* Others use it, without a request. */
+	gpus[1].users = 1;
+	assert_int_equal(sl_guests_spread(gpus, all, 2, 200 * SL_S, &gpu), 1);
+	assert_int_equal(gpu, 2);
+	gpus[2].users = 1;
+	assert_int_equal(sl_guests_spread(gpus, all, 2, 200 * SL_S, &gpu), 2);
 }
 
 struct spread_row {
