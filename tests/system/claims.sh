@@ -11,7 +11,7 @@ daemon_start
 
 uuid() { "$P/nvml-view" | sed -n "s/.*\"what\":\"device\",\"index\":$1,\"uuid\":\"\([^\"]*\)\".*/\1/p"; }
 uuid_0=$(uuid 0) uuid_1=$(uuid 1)
-[ -n "$uuid_0" ] && [ -n "$uuid_1" ] || fail "no UUIDs: $("$P/nvml-view")"
+check "two GPUs" "$(echo "$uuid_0 $uuid_1" | grep -c "GPU-.* GPU-")" = 1
 # claim_as NAME GPU REQUEST LIMIT [reaches]: status 75 while another one leaves that GPU.
 claim_as() {
 	claim_name=$1 claim_gpu=$2
@@ -33,6 +33,7 @@ inside() {
 	exec env -u SLUICE_WORKLOAD "SLUICE_SOCKET=$(json folder <"$T/$inside_name.claim")/sluiced.sock" CUDA_DEVICE_ORDER=PCI_BUS_ID \
 		"CUDA_VISIBLE_DEVICES=$(cat "$T/$inside_name.sees")" "LD_PRELOAD=$B/libsluice.so" ${CONTAINER-} "$@"
 }
+# shellcheck disable=SC2034 # swap-lib.sh starts programs by it
 RUN=inside
 # pod NAME GPU REQUEST LIMIT [reaches]
 pod() {

@@ -118,7 +118,7 @@ static uint32_t left_by(const struct sl_workload *workload)
 
 	if (sl_jobs_is_moving(workload))
 		return at & ~workload->move_to;
-	return workload->is_contained && workload->park == SL_PARK_RESUMING
+	return workload->is_claimed && workload->park == SL_PARK_RESUMING
 		       ? at & ~home_of(workload)
 		       : 0;
 }

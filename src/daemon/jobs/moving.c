@@ -269,7 +269,8 @@ static bool may_go(const struct sl_jobs *jobs, const struct sl_workload *workloa
 	else if (!driver_moves(daemon))
 		no = "the driver brings processes back to other GPUs from version 580 on";
 	else if (workload->is_contained && gpus & ~workload->reach)
-		no = "its containers were started without the device nodes of those GPUs; "
+		no = "its containers were started without the device nodes of those "
+		     "GPUs; "
 		     "a pod that starts while detach_contexts is on gets them, unless "
 		     "sluice.dev/move is off for it";
 	else if (__builtin_popcount(gpus) != __builtin_popcount(own))
