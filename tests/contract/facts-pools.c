@@ -540,6 +540,53 @@ FACT(pool_pointer, MANUAL, SAME, "stream-ordered memory is device memory, and of
 	HOLDS(bytes, ==, 5000);
 }
 
+FACT(pool_free_wrong, MANUAL, SAME,
+	"what is not allocated is not freed, and an error leaves what is")
+{
+	unsigned int type = 0;
+	CUcontext of = (CUcontext)1;
+	CUdeviceptr at;
+
+	contract_context();
+	at = take(pool_of(0), 5000, NULL);
+	OK(cuPointerGetAttribute, &of, CU_POINTER_ATTRIBUTE_CONTEXT, at);
+	HOLDS((uintptr_t)of, ==, 0);
+	IS(ERROR_INVALID_VALUE, cuMemFreeAsync, at + 512, NULL);
+	IS(ERROR_INVALID_VALUE, cuMemFree_v2, at + 512);
+	OK(cuMemsetD32_v2, at, 9, 1);
+	HOLDS(contract_read(at), ==, 9);
+	OK(cuMemFreeAsync, at, NULL);
+	IS(ERROR_INVALID_VALUE, cuMemFreeAsync, at, NULL);
+	IS(ERROR_INVALID_VALUE, cuMemFree_v2, at);
+	FAILS(cuPointerGetAttribute, &type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at);
+}
+
+FACT(pool_stream_gone, GUIDE, SAME,
+	"what was freed in a stream that is destroyed is reused once its work is over")
+{
+	CUdeviceptr first, second;
+	CUmemoryPool pool;
+	CUstream stream, other;
+	uint32_t *seen;
+
+	contract_context();
+	pool = pool_of(0);
+	stream = new_stream();
+	other = new_stream();
+	OK(cuMemAllocHost_v2, (void **)&seen, 4);
+	first = take(pool, 32 << 20, stream);
+	OK(cuMemsetD32Async, first, 11, 1, stream);
+	contract_spin(stream, 100);
+	OK(cuMemcpyDtoHAsync_v2, seen, first, 4, stream);
+	OK(cuMemFreeAsync, first, stream);
+	OK(cuStreamDestroy_v2, stream);
+	second = take(pool, 32 << 20, other);
+	OK(cuMemsetD32Async, second, 22, 1, other);
+	OK(cuCtxSynchronize);
+	HOLDS(*seen, ==, 11);
+	HOLDS(contract_read(second), ==, 22);
+}
+
 FACT(pool_host, MANUAL, SAME,
 	"a pool on the host takes none of the GPU's, and both see it")
 {
