@@ -266,7 +266,7 @@ FACT(between_graph_set, "driver API manual of cuGraphAddMemsetNode", SAME,
 /* Pools --------------------------------------------------------------------------------------- */
 
 FACT(between_pool, "tests of cuda-core", SAME,
-	"a copy from or to a pool of another GPU needs the access that the pool gives")
+	"with the access that a pool gives, copies between its GPU and another work")
 {
 	CUmemAccessDesc access = {
 		{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
@@ -289,10 +289,35 @@ FACT(between_pool, "tests of cuda-core", SAME,
 	use(0);
 	here = contract_alloc(BYTES);
 	OK(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
-	IS(ERROR_INVALID_VALUE, cuMemcpyAsync, there, here, BYTES, stream);
-	IS(ERROR_INVALID_VALUE, cuMemcpyDtoDAsync_v2, here, there, BYTES, stream);
 	OK(cuMemPoolSetAccess, pool, &access, 1);
 	OK(cuMemcpyDtoDAsync_v2, here, there, BYTES, stream);
 	OK(cuStreamSynchronize, stream);
 	HOLDS(contract_read(here), ==, 9);
+}
+
+/* Under Sluice the memory of pools is mapped like that of cuMemAlloc, and such a copy works. */
+FACT(pool_between_closed, "tests of cuda-core", NATIVE_ONLY,
+	"a copy from or to a pool of another GPU needs the access that the pool gives")
+{
+	CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = {CU_MEM_LOCATION_TYPE_DEVICE, 1}};
+	CUdeviceptr here, there;
+	CUmemoryPool pool;
+	CUstream stream;
+	int can = 0;
+
+	two_contexts();
+	OK(cuDeviceCanAccessPeer, &can, 0, 1);
+	if (!can)
+		contract_skip("the GPUs are no peers");
+	use(1);
+	OK(cuMemPoolCreate, &pool, &props);
+	OK(cuMemAllocFromPoolAsync, &there, BYTES, pool, NULL);
+	OK(cuMemsetD32_v2, there, 9, BYTES / 4);
+	OK(cuCtxSynchronize);
+	use(0);
+	here = contract_alloc(BYTES);
+	OK(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
+	IS(ERROR_INVALID_VALUE, cuMemcpyAsync, there, here, BYTES, stream);
+	IS(ERROR_INVALID_VALUE, cuMemcpyDtoDAsync_v2, here, there, BYTES, stream);
 }
