@@ -52,7 +52,7 @@ check_books_empty
 
 # What dies before the container does.
 for victim in podman conmon sluiced both; do
-	contain it --rootfs "$ROOT" /bin/sh -c '/bin/tenant --bytes 150MiB --work 30 --ms 4000 >/tmp/it; exec sleep 100' >"$T/out" 2>&1 &
+	contain it --rootfs "$ROOT" /bin/sh -c '/bin/tenant --bytes 150MiB --work 30 --ms 2500 >/tmp/it; exec sleep 100' >"$T/out" 2>&1 &
 	front=$!
 	wait_event "$ROOT/tmp/it" held
 	init=$(init_of it) conmon=$($PODMAN inspect -f '{{.State.ConmonPid}}' it) podman=$(use it pid)
