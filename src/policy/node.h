@@ -92,12 +92,15 @@ enum sl_probe { SL_PROBE_OFF = 0, SL_PROBE_WATCH, SL_PROBE_PROVE, SL_PROBES };
 	4u /* with NO_SWAP: other devices may have registered its memory, so it stays */
 #define SL_WORKLOAD_OBSERVED \
 	8u /* only shown: it has no limit of its own and is watched */
+/* Its user named no GPU: when its first process begins, another may suit better
+ * (WORKLOAD_BEGINS). */
+#define SL_WORKLOAD_LATE 16u
 /* Its own chain of resolvers; 0: the node's. */
 #define SL_WORKLOAD_CHAIN       0xffff0000u
 #define SL_WORKLOAD_CHAIN_SHIFT 16
 #define SL_WORKLOAD_FLAGS                                                 \
 	(SL_WORKLOAD_NO_SWAP | SL_WORKLOAD_OOM_FIRST | SL_WORKLOAD_RDMA | \
-		SL_WORKLOAD_OBSERVED | SL_WORKLOAD_CHAIN)
+		SL_WORKLOAD_OBSERVED | SL_WORKLOAD_LATE | SL_WORKLOAD_CHAIN)
 
 #define SL_NODE_ASK_HELD 1u /* the memory made of it must not be evicted */
 #define SL_NODE_ASK_THERE \

@@ -295,10 +295,12 @@ void sl_cl_on_task_runs(struct sl_cluster *cl, const struct sl_cluster_event *ev
 	if (task->state == SL_TASK_BINDING) {
 		sl_cl_task_state(cl, task, SL_TASK_RUNNING);
 		unpool(cl, task);
-	} else if (task->state == SL_TASK_PENDING || task->state == SL_TASK_PIPELINED) {
+	} else if (task->state != SL_TASK_RELEASING && task->state != SL_TASK_ENDED) {
 		if (!found_at(cl, task, event->task_runs.node, event->task_runs.gpu_mask,
 			    &place))
 			return;
+		if (task->state == SL_TASK_RUNNING)
+			sl_cl_task_clear(cl, task, SL_TASK_PENDING);
 		if (task->promised)
 			sl_cl_task_unpromise(cl, task);
 		sl_cl_task_unpark(cl, task);

@@ -271,14 +271,10 @@ void sl_node_on_ask(struct sl_node_step *step, const struct sl_event *event)
 	if (!client || client->stage == SL_NODE_DYING || gpu >= SL_NODE_GPUS_MAX ||
 		(!event->ask.bytes && !(flags & SL_NODE_ASK_CONTEXT)) ||
 		sl_node_is_removed(client->workload) ||
-		!((client->workload->account.gpu_mask | client->workload->others) >> gpu &
-			1)) {
+		!(client->workload->account.gpu_mask >> gpu & 1)) {
 		deny_unknown(step, event);
 		return;
 	}
-	/* For a late-binding workload, any GPU means the one it is bound to. */
-	if (client->workload->others)
-		gpu = (uint32_t)__builtin_ctz(client->workload->account.gpu_mask);
 	if (SL_MUTANT(DUPLICATE_ASKS, find_ask(client, event->ask.ask) != NULL, false))
 		return;
 	demand = new_demand(step->node);

@@ -61,10 +61,6 @@ static inline bool sl_node_has_come(struct sl_node_step *step, sl_ns at)
 void sl_node_forget_workload(struct sl_node *node, struct sl_node_workload *workload);
 void sl_node_refuse(struct sl_node_step *step, uint64_t workload, enum sl_reason reason,
 	uint32_t gpu, uint64_t wanted, uint64_t available);
-/* The GPU out of mask where placement would bind the workload now, as a mask; 0: its request fits
- * on none. O(GPUs + workloads). */
-uint32_t sl_node_place(const struct sl_node *node,
-	const struct sl_node_workload *workload, uint32_t mask);
 /* Handles stages of workloads that are due. */
 void sl_node_time_workloads(struct sl_node_step *step);
 /* Asks that detached workloads be resumed whose processes want to run. */
@@ -242,10 +238,10 @@ bool sl_node_may_attach(const struct sl_node *node, const struct sl_node_client 
 /* --- moves.c --- */
 enum sl_presence sl_node_presence(
 	const struct sl_node *node, const struct sl_node_workload *workload);
-/* Binds the workload to GPU `to` instead of `from`, where nothing of its living clients is: what
- * they have on the host, and what they ask for, goes along. */
-void sl_node_rebind(struct sl_node *node, struct sl_node_workload *workload,
-	uint32_t from, uint32_t to);
+/* Binds the workload to GPU `to` instead of `from`, where nothing of its living clients is, and
+ * says so with a NOTE of that reason. */
+void sl_node_rebind(struct sl_node_step *step, struct sl_node_workload *workload,
+	uint32_t from, uint32_t to, enum sl_reason reason);
 /* Binds a parked workload to the GPUs of mask; 0: to those that it has. False: refused. */
 SL_MUST_CHECK bool sl_node_change_gpus(
 	struct sl_node_step *step, struct sl_node_workload *workload, uint32_t mask);

@@ -1,9 +1,10 @@
 /*
- * moves - a parked workload comes back to other GPUs
+ * moves - a workload of which nothing is on a GPU goes to others
  *
- * It can once nothing of it is on a GPU. In the books, what its processes have on the host belongs
- * to the GPU to which it will return, so a move changes only the books: what counted there counts
- * on the other GPU from now on. The processes go there with their ATTACH.
+ * A parked workload can, once its processes have left. In the books, what these have on the host
+ * belongs to the GPU to which they will return, so a move changes only the books: what counted
+ * there counts on the other GPU from now on. The processes go there with their ATTACH. A workload
+ * whose first process begins (workloads.c) has nothing at all.
  */
 #include "policy/node/internal.h"
 
@@ -66,8 +67,9 @@ enum sl_presence sl_node_presence(
 
 /* --- the move --- */
 
-void sl_node_rebind(struct sl_node *node, struct sl_node_workload *workload,
-	uint32_t from, uint32_t to)
+/* What its living clients have on the host, and what they ask for, goes along. */
+static void rebook(struct sl_node *node, struct sl_node_workload *workload, uint32_t from,
+	uint32_t to)
 {
 	struct sl_ledger_account *account = &workload->account;
 	uint64_t request = account->request_bytes, limit = account->limit_bytes;
@@ -86,15 +88,15 @@ void sl_node_rebind(struct sl_node *node, struct sl_node_workload *workload,
 	sl_ledger_bind(&node->ledger, account, mask, request, limit);
 }
 
-static void move(struct sl_node_step *step, struct sl_node_workload *workload,
-	uint32_t from, uint32_t to)
+void sl_node_rebind(struct sl_node_step *step, struct sl_node_workload *workload,
+	uint32_t from, uint32_t to, enum sl_reason reason)
 {
 	struct sl_ledger *ledger = &step->node->ledger;
 	const struct sl_ledger_account *account = &workload->account;
 	const struct sl_ledger_cell *cell = &account->cell[from];
 	uint64_t bytes = cell->evicted_bytes + cell->away_bytes, id = workload->index.id;
 
-	sl_node_rebind(step->node, workload, from, to);
+	rebook(step->node, workload, from, to);
 	/* As admission cuts it. */
 	sl_ledger_change(ledger, &workload->account, account->request_bytes,
 		sl_min_u64(account->limit_bytes,
@@ -102,7 +104,7 @@ static void move(struct sl_node_step *step, struct sl_node_workload *workload,
 				UINT64_MAX)));
 	sl_node_emit(step, (struct sl_action){.type = SL_ACTION_MOVES,
 				   .moves = {.workload = id, .from = from, .to = to}});
-	sl_node_note(step, SL_REASON_MOVED, to, id, 0, bytes);
+	sl_node_note(step, reason, to, id, 0, bytes);
 	sl_node_tell_view(step, workload, to, 1);
 }
 
@@ -157,9 +159,8 @@ bool sl_node_change_gpus(
 		refuse_stay(step, workload);
 		return false;
 	}
-	workload->others = 0;
 	for (; from; from &= from - 1, to &= to - 1)
-		move(step, workload, (uint32_t)__builtin_ctz(from),
-			(uint32_t)__builtin_ctz(to));
+		sl_node_rebind(step, workload, (uint32_t)__builtin_ctz(from),
+			(uint32_t)__builtin_ctz(to), SL_REASON_MOVED);
 	return true;
 }

@@ -183,9 +183,6 @@ uint64_t sl_node_fix_kept(struct sl_room_gpu *gpu, uint64_t kept_bytes);
 /* Whether it has room on the copy as it is now. */
 struct sl_room_verdict sl_node_room_of(
 	struct sl_node_step *step, struct sl_node_claim *claim);
-/* --- elsewhere.c --- */
-/* True: the claim's workload is now bound to another GPU, where it has a seat. */
-bool sl_node_seat_elsewhere(struct sl_node_step *step, struct sl_node_claim *claim);
 /* --- choice.c --- */
 struct sl_node_choice {
 	struct sl_node_step *step;

@@ -280,10 +280,6 @@ static bool look(struct sl_node_step *step, uint32_t at)
 		claim->verdict = SL_NODE_BODY;
 	else
 		claim->verdict = judge(step, claim, &of);
-	if (sl_node_seat_elsewhere(step, claim)) {
-		need_of(step, claim, &of);
-		claim->verdict = judge(step, claim, &of);
-	}
 	stands_back = claim->verdict != SL_NODE_SEATED && stand_back(step, at);
 	/* Its demands do not wait for its body's second try. */
 	claim->is_looked = SL_MUTANT(FIRST_TRY_COUNTS, !stands_back, true);

@@ -46,7 +46,6 @@ struct sl_node_workload {
 	uint32_t flags; /* SL_WORKLOAD_* */
 	sl_ns wait_max, warm_after, detach_after, idle_grace;
 	uint64_t request_bytes; /* while parked: what it gave up */
-	uint32_t others; /* GPUs it may be bound to instead, before it has memory */
 	enum sl_node_workload_stage stage;
 	/* RESUMING: since; ENDING: when to kill; ENDED: when to stop counting on its end. RUNS,
 	 * DETACHED: when to ask (again) that it be detached, or resumed. */

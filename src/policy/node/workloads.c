@@ -66,10 +66,6 @@ static void admit(struct sl_node_step *step, const struct sl_event *event,
 	workload->detach_after = event->workload_add.detach_after;
 	sl_node_count_unused(step, workload);
 	workload->idle_grace = event->workload_add.idle_grace;
-	if (event->workload_add.late && !event->workload_add.recovered &&
-		!(gpu_mask & (gpu_mask - 1)))
-		workload->others = event->workload_add.gpu_mask &
-				   ~(gpu_mask | event->workload_add.compute_full);
 	sl_ledger_bind(&step->node->ledger, &workload->account, gpu_mask,
 		offer.request_bytes, offer.limit_bytes);
 	sl_node_emit(step, (struct sl_action){.type = SL_ACTION_ADMIT,
@@ -141,10 +137,10 @@ static uint64_t uncommitted(const struct sl_node *node, uint32_t gpu)
 		node->ledger.gpu[gpu].unclaimed_bytes);
 }
 
-static uint32_t choose_gpus(const struct sl_node *node, const struct sl_admit_plan *plan,
-	const struct sl_admit_gpu *facts, uint32_t gpu_count)
+/* What bind chooses by. True: it spreads. */
+static bool bind_facts(const struct sl_node *node, const struct sl_admit_plan *plan,
+	const struct sl_admit_gpu *facts, struct sl_bind_gpu rooms[SL_NODE_GPUS_MAX])
 {
-	struct sl_bind_gpu rooms[SL_NODE_GPUS_MAX];
 	bool can_burst = false;
 
 	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
@@ -160,35 +156,9 @@ static uint32_t choose_gpus(const struct sl_node *node, const struct sl_admit_pl
 		if (plan->mask >> gpu & 1)
 			can_burst |= offer->limit_bytes > offer->request_bytes;
 	}
-	return sl_bind_choose(rooms, plan->mask, gpu_count,
-		can_burst && SL_MUTANT(PACK_IGNORED,
-				     node->config.config.placement != SL_PLACEMENT_PACK,
-				     true));
-}
-
-/* As if it came now: one of its GPUs where its request fits. */
-uint32_t sl_node_place(const struct sl_node *node,
-	const struct sl_node_workload *workload, uint32_t mask)
-{
-	struct sl_admit_ask ask = {
-		.request = {SL_AMOUNT_BYTES, 0, workload->account.request_bytes},
-		.limit = {SL_AMOUNT_BYTES, 0, workload->account.limit_bytes},
-		.gpu_count = 1};
-	struct sl_admit_gpu facts[SL_NODE_GPUS_MAX];
-	struct sl_admit_plan plan;
-
-	mask &= workload->others & present_mask(node, false);
-	if (!mask)
-		return 0;
-	admit_facts(node, &ask, mask, facts);
-	sl_admit_judge(&ask, facts, &plan);
-	plan.mask = SL_MUTANT(BOUND_ON_REQUESTS, plan.mask, mask);
-	sl_each_gpu (gpu, mask) {
-		/* Its limit must fit, too. */
-		if (plan.offer[gpu].limit_bytes < workload->account.limit_bytes)
-			plan.mask &= ~(1u << gpu);
-	}
-	return choose_gpus(node, &plan, facts, 1);
+	return can_burst &&
+	       SL_MUTANT(PACK_IGNORED, node->config.config.placement != SL_PLACEMENT_PACK,
+		       true);
 }
 
 /*
@@ -237,7 +207,8 @@ static uint32_t judge_new(struct sl_node_step *step, const struct sl_event *even
 	struct sl_bounds_verdict bound = {.reason = SL_REASON_NONE};
 	struct sl_admit_gpu facts[SL_NODE_GPUS_MAX];
 	struct sl_admit_plan plan;
-	bool is_bound;
+	struct sl_bind_gpu rooms[SL_NODE_GPUS_MAX];
+	bool is_bound, spread;
 
 	admit_facts(step->node, &ask, allowed, facts);
 	sl_each_gpu (gpu, event->workload_add.compute_full)
@@ -257,7 +228,9 @@ static uint32_t judge_new(struct sl_node_step *step, const struct sl_event *even
 			plan.available_bytes);
 		return 0;
 	}
-	chosen = choose_gpus(step->node, &plan, facts, ask.gpu_count ? ask.gpu_count : 1);
+	spread = bind_facts(step->node, &plan, facts, rooms);
+	chosen = sl_bind_choose(
+		rooms, plan.mask, ask.gpu_count ? ask.gpu_count : 1, spread);
 	*offer = smallest_offer(plan.offer, chosen);
 	return chosen;
 }
@@ -298,6 +271,76 @@ void sl_node_on_workload_add(struct sl_node_step *step, const struct sl_event *e
 					       : judge_new(step, event, &offer);
 	if (chosen)
 		admit(step, event, chosen, offer);
+}
+
+/* --- its first process begins --- */
+
+/* Its GPU is chosen again, as if the workload came now. It stays where all that its limit allows is
+ * free, and where no other GPU is better. Returns the other GPU as a mask, or 0. */
+static uint32_t suits_better(
+	struct sl_node *node, struct sl_node_workload *workload, uint32_t mask)
+{
+	struct sl_ledger_account *account = &workload->account;
+	uint64_t request = account->request_bytes, limit = account->limit_bytes;
+	uint32_t own = account->gpu_mask, there = present_mask(node, false), best;
+	uint32_t gpu = (uint32_t)__builtin_ctz(own);
+	struct sl_admit_ask ask = {.request = {SL_AMOUNT_BYTES, 0, request},
+		.limit = {SL_AMOUNT_BYTES, 0, limit},
+		.gpu_count = 1};
+	struct sl_admit_gpu facts[SL_NODE_GPUS_MAX];
+	struct sl_bind_gpu rooms[SL_NODE_GPUS_MAX];
+	struct sl_admit_plan plan;
+	bool spread;
+
+	/* Its own promise is in its way nowhere. */
+	sl_ledger_unbind(&node->ledger, account);
+	admit_facts(node, &ask, (mask | own) & there, facts);
+	sl_admit_judge(&ask, facts, &plan);
+	plan.mask = SL_MUTANT(BEGINS_ON_REQUESTS, plan.mask, (mask | own) & there);
+	spread = bind_facts(node, &plan, facts, rooms);
+	sl_ledger_bind(&node->ledger, account, own, request, limit);
+	best = sl_bind_choose(rooms, plan.mask & ~own, 1, spread);
+	if (!best || !(plan.mask & own))
+		return best;
+	if (rooms[gpu].free_bytes >= SL_MUTANT(BEGINS_IN_VAIN,
+					     plan.offer[gpu].limit_bytes, UINT64_MAX) ||
+		!sl_bind_is_better(&rooms[__builtin_ctz(best)], &rooms[gpu], spread))
+		return 0;
+	return best;
+}
+
+static bool has_begun(const struct sl_node_workload *workload)
+{
+	sl_node_each_client_of (client, workload) {
+		if (client->stage != SL_NODE_DYING)
+			return true;
+	}
+	return false;
+}
+
+void sl_node_on_workload_begins(struct sl_node_step *step, const struct sl_event *event)
+{
+	uint64_t id = event->workload_begins.workload;
+	struct sl_node_workload *workload = sl_node_find_workload(step->node, id);
+	uint32_t to;
+
+	if (!workload || sl_node_is_removed(workload)) {
+		sl_node_note(step, SL_REASON_STRAY, 0, id, 0, 0);
+		return;
+	}
+	/* Before all clients have reported, full GPUs may look empty. */
+	if (workload->stage != SL_NODE_RUNS ||
+		SL_MUTANT(BEGINS_IN_RECOVERY, step->node->recover_until != 0, false) ||
+		SL_MUTANT(BEGINS_AGAIN, has_begun(workload), false) ||
+		workload->account.gpu_mask & (workload->account.gpu_mask - 1))
+		return;
+	to = suits_better(step->node, workload, event->workload_begins.gpu_mask);
+	if (!to)
+		return;
+	sl_node_rebind(step, workload,
+		(uint32_t)__builtin_ctz(workload->account.gpu_mask),
+		(uint32_t)__builtin_ctz(to), SL_REASON_BEGINS_ELSEWHERE);
+	step->plans = true;
 }
 
 void sl_node_on_workload_remove(struct sl_node_step *step, const struct sl_event *event)

@@ -25,7 +25,7 @@ static uint64_t expected(const struct sl_bind_gpu *gpu)
 	return sl_min_u64(share(gpu), SL_MUTANT(BIND_FREE_UNSEEN, now, UINT64_MAX));
 }
 
-static bool is_better(
+bool sl_bind_is_better(
 	const struct sl_bind_gpu *a, const struct sl_bind_gpu *b, bool spread)
 {
 	if (serves(a) != serves(b))
@@ -55,7 +55,7 @@ uint32_t sl_bind_choose(const struct sl_bind_gpu gpu[SL_BIND_GPUS_MAX], uint32_t
 		for (left &= left - 1; left; left &= left - 1) {
 			uint32_t i = (uint32_t)__builtin_ctz(left);
 
-			if (is_better(&gpu[i], &gpu[best], spread))
+			if (sl_bind_is_better(&gpu[i], &gpu[best], spread))
 				best = i;
 		}
 		chosen |= 1u << best;

@@ -28,4 +28,8 @@ struct sl_bind_gpu {
 SL_MUST_CHECK uint32_t sl_bind_choose(const struct sl_bind_gpu gpu[SL_BIND_GPUS_MAX],
 	uint32_t mask, uint32_t gpu_count, bool spread);
 
+/* Strictly: what chooses between two GPUs. */
+bool sl_bind_is_better(
+	const struct sl_bind_gpu *a, const struct sl_bind_gpu *b, bool spread);
+
 #endif

@@ -63,8 +63,9 @@ static bool can_client(const struct explore *x, struct explore_choice o)
 		       is_reserve_open(x, c->context_gpu);
 	case EXPLORE_DO_DIE: return c->alive;
 	case EXPLORE_DO_REPORT: return c->alive && c->expected;
+	case EXPLORE_DO_BEGIN: return c->unborn;
 	case EXPLORE_DO_GONE:
-		return !c->alive &&
+		return !c->alive && !c->unborn &&
 		       c->dying[0] + c->dying[EXPLORE_GPUS - 1] + c->context > 0;
 	default: return false;
 	}

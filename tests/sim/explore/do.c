@@ -263,6 +263,7 @@ void explore_do(struct explore *x, struct explore_choice o)
 	case EXPLORE_DO_DIE: do_die(x, c); break;
 	case EXPLORE_DO_GONE: do_gone(x, c); break;
 	case EXPLORE_DO_REPORT: do_report(x, c); break;
+	case EXPLORE_DO_BEGIN: explore_join(x, o.who); break;
 	case EXPLORE_DO_PARK:
 	case EXPLORE_DO_RESUME:
 	case EXPLORE_DO_MOVE: do_person(x, o); break;

@@ -306,45 +306,23 @@ static void judge_resumed(struct explore *x, const struct sl_action *a)
 	}
 }
 
-/* The choice was made where all of it is gone. */
+/* It has no process yet, or all of it is gone. */
 static void judge_moves(struct explore *x, const struct sl_action *a)
 {
 	uint32_t workload = (uint32_t)(a->moves.workload - explore_workload_id(0));
+	bool has_begun = false;
 
-	if (!x->s.parked[workload] || !explore_is_gone(x, workload) ||
+	for (uint32_t i = 0; i < x->world->clients; i++)
+		has_begun |= x->world->of[i] == workload && x->s.client[i].alive;
+	if ((has_begun && !x->s.parked[workload]) || !explore_is_gone(x, workload) ||
 		x->s.bound[workload] != 1u << a->moves.from)
 		explore_break(x, EXPLORE_MOVES, "workload %u goes from GPU %u to %u",
 			workload, a->moves.from, a->moves.to);
 }
 
-static bool has_anything(const struct explore *x, uint32_t workload)
-{
-	bool any = false;
-
-	for (uint32_t i = 0; i < x->world->clients; i++) {
-		const struct explore_client *c = &x->s.client[i];
-
-		for (uint32_t gpu = 0; gpu < x->world->gpus; gpu++)
-			any |= x->world->of[i] == workload &&
-			       (c->granted || c->resident[gpu] || c->evicted[gpu] ||
-				       c->dying[gpu]);
-	}
-	return any;
-}
-
-static void judge_admit(struct explore *x, const struct sl_action *a)
-{
-	uint32_t workload = (uint32_t)(a->admit.workload - explore_workload_id(0));
-
-	if (has_anything(x, workload))
-		explore_break(x, EXPLORE_STAYS,
-			"workload %u goes to another GPU, and has memory", workload);
-}
-
 void explore_judge_action(struct explore *x, const struct sl_action *a)
 {
 	switch (a->type) {
-	case SL_ACTION_ADMIT: judge_admit(x, a); break;
 	case SL_ACTION_GRANT: judge_grant(x, a); break;
 	case SL_ACTION_DENY: judge_deny(x, a); break;
 	case SL_ACTION_EVICT: judge_evict(x, a); break;
@@ -377,51 +355,35 @@ static void judge_gpu(struct explore *x, uint32_t gpu)
 			explore_physical(x, gpu), x->world->units);
 }
 
-/* The GPU has free memory for the client beside others' requests and its own claim. What is kept
- * for waiting clients is not taken off. */
-static bool is_free_for(const struct explore *x, uint32_t client, uint32_t gpu)
+/* The GPU has the workload's request free, beside the requests of others. */
+static bool is_free_for(const struct explore *x, uint32_t workload, uint32_t gpu)
 {
-	uint32_t workload = x->world->of[client], units = x->world->units;
-	uint32_t requests = x->world->workload[workload].request;
-	bool free = true;
+	uint32_t request = x->world->workload[workload].request, requests = request;
 
 	for (uint32_t i = 0; i < x->world->workloads; i++)
 		requests += i == workload ? 0 : explore_request_of(x, i, gpu);
-	for (uint32_t i = 0; i < x->world->clients; i++) {
-		const struct explore_client *c = &x->s.client[i];
-
-		free &= i == client || !c->alive ||
-			!(c->ask_units || c->evicted[gpu] || c->held[gpu]);
-	}
-	return free && requests <= units &&
-	       explore_physical(x, gpu) + explore_unclaimed(x, gpu, workload) +
-			       x->s.client[client].ask_units <=
-		       units;
+	return requests <= x->world->units &&
+	       explore_physical(x, gpu) + explore_unclaimed(x, gpu, workload) + request <=
+		       x->world->units;
 }
 
-/* A workload that binds late waits for no GPU while it fits on another. */
-static void judge_late(struct explore *x)
+void explore_judge_begin(struct explore *x, uint32_t workload)
 {
-	for (uint32_t i = 0; i < x->world->clients; i++) {
-		const struct explore_client *c = &x->s.client[i];
-		const struct explore_workload *wl = explore_workload_of(x, i);
-		uint32_t workload = x->world->of[i];
+	uint32_t own = (uint32_t)__builtin_ctz(x->s.bound[workload]);
+	uint32_t mask = x->world->workload[workload].gpu_mask;
 
-		if (!wl->late || !c->alive || !c->ask_units || c->granted ||
-			x->s.parked[workload] || has_anything(x, workload))
-			continue;
-		for (uint32_t gpu = 0; gpu < x->world->gpus; gpu++) {
-			if (wl->gpu_mask >> gpu & 1 && is_free_for(x, i, gpu))
-				explore_break(x, EXPLORE_FIT,
-					"%c waits for %u units, which GPU %u has",
-					name_of(i), c->ask_units, gpu);
-		}
+	for (uint32_t gpu = 0; gpu < x->world->gpus; gpu++) {
+		if (mask >> gpu & 1 && !x->s.parked[workload] &&
+			!is_free_for(x, workload, own) && is_free_for(x, workload, gpu))
+			explore_break(x, EXPLORE_FIT,
+				"workload %u begins on GPU %u, and its request is free "
+				"on GPU %u",
+				workload, own, gpu);
 	}
 }
 
 void explore_judge_state(struct explore *x)
 {
-	judge_late(x);
 	for (uint32_t gpu = 0; gpu < x->world->gpus; gpu++)
 		judge_gpu(x, gpu);
 	if (explore_on_host(x) > x->world->pool)

@@ -141,7 +141,7 @@ static void see_client(const struct explore *x, struct seen *s, uint32_t i)
 		  (uint64_t)c->ends << 8 | (uint64_t)v.waits << 9 |
 		  (uint64_t)v.proven << 10 | (uint64_t)v.untakeable << 11 |
 		  (uint64_t)v.stopping << 12 | (uint64_t)v.wants << 13 |
-		  (uint64_t)(v.order != 0) << 14;
+		  (uint64_t)(v.order != 0) << 14 | (uint64_t)c->unborn << 15;
 	to[n++] = (uint64_t)c->ask_units | (uint64_t)c->probe << 8 |
 		  (uint64_t)c->order << 16 | (uint64_t)c->order_units << 24 |
 		  (uint64_t)c->moved << 32 | (uint64_t)c->tell_units << 40;

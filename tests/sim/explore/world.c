@@ -340,6 +340,37 @@ static void receive(struct explore *x, const struct sl_action *a)
 
 /* --- the beginning --- */
 
+void explore_join(struct explore *x, uint32_t i)
+{
+	const struct explore_world *w = x->world;
+	const struct explore_workload *wl = &w->workload[w->of[i]];
+	struct explore_client *c = &x->s.client[i];
+
+	if (wl->late) {
+		EXPLORE_STEP(x, WORKLOAD_BEGINS, workload_begins,
+			explore_workload_id(w->of[i]), wl->gpu_mask);
+		explore_judge_begin(x, w->of[i]);
+	}
+	c->alive = true;
+	c->unborn = false;
+	c->since = x->s.now;
+	c->expected = w->restarts;
+	c->resident[0] = w->had[i];
+	c->evicted[0] = w->had_out[i];
+	EXPLORE_STEP(x, CLIENT_JOIN, client_join, explore_client_id(i),
+		explore_workload_id(w->of[i]), w->restarts, 1);
+	if (w->context[i]) {
+		c->context_gpu = (uint8_t)__builtin_ctz(wl->gpu_mask);
+		explore_set_context(x, c, w->context[i]);
+		EXPLORE_STEP(x, HIDDEN, hidden, explore_client_id(i), c->context_gpu,
+			explore_bytes(c->context));
+	}
+	/* Its memory that was not reported is measured. */
+	if (c->resident[0])
+		EXPLORE_STEP(x, HIDDEN, hidden, explore_client_id(i), 0,
+			explore_bytes(c->resident[0]));
+}
+
 static void introduce(struct explore *x)
 {
 	const struct explore_world *w = x->world;
@@ -364,29 +395,12 @@ static void introduce(struct explore *x)
 				wl->late ? 1 : (uint32_t)__builtin_popcount(wl->gpu_mask),
 			.gpu_mask = wl->gpu_mask, .priority = wl->priority,
 			.recovered = w->restarts, .flags = wl->flags,
-			.idle_grace = wl->idle_grace, .late = wl->late);
+			.idle_grace = wl->idle_grace);
 	}
 	for (uint32_t i = 0; i < w->clients; i++) {
-		struct explore_client *c = &x->s.client[i];
-
-		c->alive = true;
-		c->since = x->s.now;
-		c->expected = w->restarts;
-		c->resident[0] = w->had[i];
-		c->evicted[0] = w->had_out[i];
-		EXPLORE_STEP(x, CLIENT_JOIN, client_join, explore_client_id(i),
-			explore_workload_id(w->of[i]), w->restarts, 1);
-		if (w->context[i]) {
-			c->context_gpu =
-				(uint8_t)__builtin_ctz(w->workload[w->of[i]].gpu_mask);
-			explore_set_context(x, c, w->context[i]);
-			EXPLORE_STEP(x, HIDDEN, hidden, explore_client_id(i),
-				c->context_gpu, explore_bytes(c->context));
-		}
-		/* Its memory that was not reported is measured. */
-		if (c->resident[0])
-			EXPLORE_STEP(x, HIDDEN, hidden, explore_client_id(i), 0,
-				explore_bytes(c->resident[0]));
+		x->s.client[i].unborn = w->workload[w->of[i]].late;
+		if (!x->s.client[i].unborn)
+			explore_join(x, i);
 		x->spoken = 0;
 	}
 }

@@ -54,6 +54,7 @@ enum explore_promise {
 	X(DIE, "die", "c")         \
 	X(GONE, "gone", "c")       \
 	X(REPORT, "report", "c")   \
+	X(BEGIN, "begin", "c")     \
 	X(PARK, "park", "w")       \
 	X(RESUME, "resume", "w")   \
 	X(MOVE, "move", "wg")      \
@@ -77,7 +78,7 @@ struct explore_workload { /* units are per GPU */
 	int8_t priority;
 	uint32_t flags; /* SL_WORKLOAD_* */
 	sl_ns idle_grace;
-	bool late; /* open to all of these GPUs until it has bytes on one */
+	bool late; /* on one of these GPUs, chosen again when its client begins */
 };
 
 struct explore_world {
@@ -112,7 +113,8 @@ enum explore_order {
 };
 
 struct explore_client {
-	bool alive, expected, granted, ask_held, stands, told, busy, aborted, ends;
+	bool alive, unborn, expected, granted, ask_held, stands, told, busy, aborted,
+		ends;
 	uint8_t resident[EXPLORE_GPUS], evicted[EXPLORE_GPUS], held[EXPLORE_GPUS],
 		dying[EXPLORE_GPUS];
 	/* Its contexts, on one GPU: measured, of these paid by the reserve; off the GPU with it. */
@@ -169,6 +171,8 @@ uint64_t explore_workload_id(uint32_t workload);
 void explore_step(struct explore *x, struct sl_event event);
 #define EXPLORE_STEP(x, TYPE, name, ...) \
 	explore_step(x, (struct sl_event){.type = SL_EVENT_##TYPE, .name = {__VA_ARGS__}})
+/* The client joins; the GPU of a late workload is chosen before. */
+void explore_join(struct explore *x, uint32_t client);
 /* A client says how its work stands; begins to work; looks whether its gate is open. */
 void explore_pulse(struct explore *x, struct explore_client *c);
 void explore_begin_work(struct explore *x, struct explore_client *c);
@@ -209,6 +213,8 @@ enum explore_promise explore_promise_named(const char *name);
 void explore_judge_action(struct explore *x, const struct sl_action *action);
 /* After a choice. */
 void explore_judge_state(struct explore *x);
+/* Its GPU has just been chosen. */
+void explore_judge_begin(struct explore *x, uint32_t workload);
 
 /* --- least.c --- */
 /* The actions of a step have arrived. */

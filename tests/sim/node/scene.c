@@ -80,6 +80,10 @@ static void on_action(void *context, const struct sl_action *a)
 		say(p, "RESUMED %" PRIu64 " %" PRIu64, a->resumed.workload,
 			a->resumed.request_bytes);
 		break;
+	case SL_ACTION_MOVES:
+		say(p, "MOVES %" PRIu64 " g%u g%u", a->moves.workload, a->moves.from,
+			a->moves.to);
+		break;
 	case SL_ACTION_LEFT: break; /* each EXIT says so */
 	case SL_ACTION_SET_DONE:
 		say(p,

@@ -89,16 +89,9 @@ bool scene_play(const struct scene *scene, bool quiet);
 			0                                        \
 		}                                                \
 	}
-#define LATE(id, request_, limit_, mask)                         \
-	{                                                        \
-		.type = SL_EVENT_WORKLOAD_ADD, .workload_add = { \
-			.workload = id,                          \
-			.request = request_,                     \
-			.limit = limit_,                         \
-			.gpu_count = 1,                          \
-			.gpu_mask = mask,                        \
-			.late = 1                                \
-		}                                                \
+#define FIRST_CALL(id, mask)                                                      \
+	{                                                                         \
+		.type = SL_EVENT_WORKLOAD_BEGINS, .workload_begins = { id, mask } \
 	}
 #define RECOVERED(id, request_, limit_, mask)                    \
 	{                                                        \

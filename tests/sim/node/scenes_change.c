@@ -267,30 +267,40 @@ static const struct scene_row pack[] = {
 	{0, WORKLOAD(3, BYTES(20), BYTES(100), 1, 3, 0), "ADMIT 3 m2 r20 l100"},
 };
 
-/* Bound late, and for good: to the GPU where the demand fits when it comes, and its
- * request, too. */
-static const struct scene_row bound_late[] = {
+/* The GPU is chosen again when the first process begins, and then for good. */
+static const struct scene_row begins[] = {
 	{0, GPU(0, 110, 10), ""},
-	{0, LATE(1, BYTES(20), BYTES(100), 3), "ADMIT 1 m1 r20 l100"},
 	{0, GPU(1, 110, 10), ""},
-	C(1, 1),
+	{0, WORKLOAD(1, BYTES(20), BYTES(100), 1, 1, 0), "ADMIT 1 m1 r20 l100"},
 	{0, WORKLOAD(2, BYTES(0), BYTES(100), 1, 1, 0), "ADMIT 2 m1 r0 l100"},
 	C(2, 2),
 	{0, ASK(2, 1, 0, 80), "GRANT 2/1 g0 80 e1"},
 	{0, COMMIT(2, 1, 80), ""},
+	/* Requests of others are in the way there. */
 	{0, WORKLOAD(3, BYTES(90), BYTES(90), 1, 2, 0), "ADMIT 3 m2 r90 l90"},
-	{1, UNMANAGED(0, 10), ""},
-	{1, ASK(1, 1, 0, 20), ""},
-	{2, REMOVE(3), "ADMIT 1 m2 r20 l100; GRANT 1/1 g1 20 e2"},
-	/* Its context is paid from the reserve, and is all that it has. */
-	{2, HIDDEN(1, 1, 5), "VIEW 1 g1"},
-	{2, COMMIT(1, 2, 0), ""},
+	{1, FIRST_CALL(1, 3), ""},
+	{2, REMOVE(3), ""},
+	{2, FIRST_CALL(1, 3), "MOVES 1 g0 g1; NOTE BEGINS_ELSEWHERE g1 1/0 0"},
+	C(1, 1),
+	{2, ASK(1, 1, 1, 60), "GRANT 1/1 g1 60 e2"},
+	{2, COMMIT(1, 2, 60), ""},
 	{3, FREED(2, 0, 80), ""},
-	{3, UNMANAGED(0, 0), ""},
-	{3, WORKLOAD(4, BYTES(0), BYTES(100), 1, 2, 0), "ADMIT 4 m2 r0 l100"},
-	C(4, 4),
-	{3, ASK(4, 1, 1, 70), "GRANT 4/1 g1 70 e3"},
-	{4, ASK(1, 2, 1, 40), ""},
+	/* It has a process. */
+	{3, FIRST_CALL(1, 3), ""},
+	/* All that it may use is free. */
+	{4, WORKLOAD(4, BYTES(0), BYTES(30), 1, 2, 0), "ADMIT 4 m2 r0 l30"},
+	{4, FIRST_CALL(4, 3), ""},
+};
+
+/* Before all have reported, full GPUs look empty. */
+static const struct scene_row begins_in_recovery[] = {
+	{0, GPU(0, 110, 10), ""},
+	{0, GPU(1, 110, 10), ""},
+	{0, RECOVERED(1, BYTES(20), BYTES(100), 1), "ADMIT 1 m1 r20 l100"},
+	{0, RECOVERED(2, BYTES(80), BYTES(80), 1), "ADMIT 2 m1 r80 l80"},
+	{0, RECOVERED(3, BYTES(0), BYTES(100), 2), "ADMIT 3 m2 r0 l100"},
+	{0, EXPECT(3, 3), ""},
+	{1, FIRST_CALL(1, 3), ""},
 };
 
 const struct scene change_scenes[] = {
@@ -308,6 +318,7 @@ const struct scene change_scenes[] = {
 	SCENE(lost_while_creating),
 	SCENE(strangers),
 	SCENE(pack),
-	SCENE(bound_late),
+	SCENE(begins),
+	SCENE(begins_in_recovery),
 };
 const size_t change_scenes_count = SL_ARRAY_LEN(change_scenes);

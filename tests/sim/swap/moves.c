@@ -123,17 +123,40 @@ static void take_along(struct swap_party *p, uint32_t from, uint32_t to)
 	}
 }
 
+/* It was told to come back there. */
+static bool is_sent(const struct swap_rules *r, const struct swap_member *m,
+	uint32_t from, uint32_t to)
+{
+	uint32_t mask = r->event.workload_resume.gpu_mask;
+
+	return m->parked && r->event.type == SL_EVENT_WORKLOAD_RESUME &&
+	       r->event.workload_resume.workload == m->id &&
+	       m->mask & ~mask & 1u << from && mask & ~m->mask & 1u << to;
+}
+
+/* Its first process begins: it has one GPU, and nothing on it. */
+static bool begins(const struct swap_rules *r, const struct swap_member *m, uint32_t from,
+	uint32_t to)
+{
+	bool has_begun = false;
+
+	for (uint32_t i = 0; i < r->parties; i++)
+		has_begun |= r->party[i].used && r->party[i].alive &&
+			     r->party[i].workload == m->id;
+	return !m->parked && !has_begun && r->event.type == SL_EVENT_WORKLOAD_BEGINS &&
+	       r->event.workload_begins.workload == m->id && m->mask == 1u << from &&
+	       r->event.workload_begins.gpu_mask >> to & 1 && to != from &&
+	       !swap_recovers(r);
+}
+
 /* MOVES. */
 void swap_on_moves(struct swap_rules *r, const struct sl_action *a)
 {
 	struct swap_member *m = swap_member_of(r, a->moves.workload);
 	uint32_t from = a->moves.from, to = a->moves.to;
-	uint32_t mask = r->event.workload_resume.gpu_mask;
 
-	if (!m || !m->parked || r->event.type != SL_EVENT_WORKLOAD_RESUME ||
-		r->event.workload_resume.workload != m->id || from >= SWAP_GPUS ||
-		to >= SWAP_GPUS || !(m->mask & ~mask & 1u << from) ||
-		!(mask & ~m->mask & 1u << to) || !is_usable(r, 1u << to)) {
+	if (!m || from >= SWAP_GPUS || to >= SWAP_GPUS || !is_usable(r, 1u << to) ||
+		!(is_sent(r, m, from, to) || begins(r, m, from, to))) {
 		swap_break(r, SWAP_MOVES,
 			"workload %" PRIu64 " goes from GPU %u to %u, without reason",
 			a->moves.workload, from, to);

@@ -326,7 +326,12 @@ void swap_join(struct swap_world *w, uint32_t workload)
 			.idle_since = w->now,
 			.is_open = true,
 			.opened_at = w->now};
-		/* The socket's first message is the one that joins: never overtaken. */
+		/* The socket's first message is the one that joins: never overtaken. Its GPU is
+		 * chosen before. */
+		if (!w->scripted && w->mood == SWAP_CHAOS)
+			swap_step(w, (struct sl_event){.type = SL_EVENT_WORKLOAD_BEGINS,
+					     .workload_begins = {w->workload[workload].id,
+						     (1u << w->gpus) - 1}});
 		swap_step(w, (struct sl_event){.type = SL_EVENT_CLIENT_JOIN,
 				     .client_join = {c->id, w->workload[workload].id, 0,
 					     c->swaps}});

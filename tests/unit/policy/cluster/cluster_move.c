@@ -294,6 +294,41 @@ static void moves_one_of_a_gang(void **state)
 	assert_int_equal(in(2, SL_TASK_RUNNING), 1);
 }
 
+/* The node gave it another GPU before its first CUDA call: its share goes along, once. */
+static void begins_elsewhere(void **state)
+{
+	struct sl_cluster_event found = {.type = SL_CLUSTER_EVENT_TASK_RUNS};
+	struct sl_cluster_event event = job(1, 1, 1, 1, 1);
+
+	one_node(2, 10, false);
+	event.job_add.need.gpu_milli = 500;
+	event.job_add.need.cpu_milli = 13000;
+	event.job_add.flags |= SL_JOB_PARKS | SL_JOB_KEEPS_HOST;
+	runs(event, 1);
+	found.task_runs =
+		(__typeof__(found.task_runs)){.job = 1, .node = 1, .gpu_mask = 2};
+	for (int i = 0; i < 2; i++) {
+		send(found);
+		assert_int_equal(in(1, SL_TASK_RUNNING), 1);
+		assert_int_equal(view(1).place.gpu_mask, 2);
+	}
+	/* There is no such GPU. */
+	found.task_runs.gpu_mask = 8;
+	send(found);
+	assert_int_equal(view(1).place.gpu_mask, 2);
+	/* The first GPU is free, and a half of the second one. */
+	send(job(2, 1, 1, 1, 1));
+	event = job(3, 1, 1, 1, 1);
+	event.job_add.need.gpu_milli = 500;
+	send(event);
+	cycle();
+	answer();
+	assert_int_equal(in(2, SL_TASK_RUNNING), 1);
+	assert_int_equal(view(2).place.gpu_mask, 1);
+	assert_int_equal(in(3, SL_TASK_RUNNING), 1);
+	assert_int_equal(view(3).place.gpu_mask, 2);
+}
+
 /* Its processes run on, so its cores are never free; they are booked once. */
 static void keeps_its_cores_on_the_way(void **state)
 {
@@ -558,6 +593,7 @@ int main(void)
 		TEST(rests_after_a_move),
 		TEST(is_parked_where_it_was),
 		TEST(moves_one_of_a_gang),
+		TEST(begins_elsewhere),
 		TEST(keeps_its_cores_on_the_way),
 		TEST(moves_rather_than_restarts),
 		cmocka_unit_test(returns_to_any_gpu),

@@ -370,33 +370,6 @@ static void test_smaller_gpu(void **state)
 	play_close(&p);
 }
 
-/* A workload that is bound late is bound for good by a move. */
-static void test_bound_late(void **state)
-{
-	struct play p;
-
-	(void)state;
-	play_open(&p);
-	(void)at(&p, 0, (struct sl_event)SETTING(1));
-	for (uint32_t gpu = 0; gpu < 3; gpu++)
-		(void)at(&p, 0, (struct sl_event)GPU_OF(gpu, 140));
-	(void)at(&p, 0,
-		(struct sl_event)EVENT(WORKLOAD_ADD, workload_add,
-			{.workload = 1,
-				.request = BYTES(10),
-				.limit = BYTES(100),
-				.gpu_mask = 7,
-				.gpu_count = 1,
-				.late = 1}));
-	(void)at(&p, 1, (struct sl_event)PARK(1));
-	assert_non_null(
-		strstr(at(&p, 2, (struct sl_event)RESUME(1, 2)), "MOVES 1 g0 g1"));
-	(void)at(&p, 2, (struct sl_event)SWAPPER(1, 1));
-	says(&p, "the third one", 3, (struct sl_event)ASK(1, 1, 2, 10),
-		"DENY 1/1 UNKNOWN_CLIENT g2");
-	play_close(&p);
-}
-
 /* What the driver still has of a dead process stays where it is. */
 static void test_dying_stays(void **state)
 {
@@ -490,7 +463,6 @@ int main(void)
 		cmocka_unit_test(test_demands_go_along),
 		cmocka_unit_test(test_goes_on_to_another),
 		cmocka_unit_test(test_smaller_gpu),
-		cmocka_unit_test(test_bound_late),
 		cmocka_unit_test(test_dying_stays),
 		cmocka_unit_test(test_recovers),
 		cmocka_unit_test(test_waits_for_reports),
