@@ -108,6 +108,8 @@ static void greet_client(struct sl_peer *peer, const struct sl_msg_hello *hello)
 			"sluiced's configuration");
 		return;
 	} else {
+		if (sl_list_is_empty(&workload->clients))
+			daemon->up->workload_begins(daemon, workload);
 		client = sl_client_new(daemon, workload, process, daemon->next_client++);
 		if (!client) {
 			sl_peer_reject(peer, SL_REJECT_FULL, "sluiced is out of memory");

@@ -132,8 +132,8 @@ static struct sl_event event_of(const struct sl_peer *peer,
 	event.workload_set.priority =
 		(int32_t)((int64_t)set->priority_biased - (int64_t)SL_PRIORITY_BIAS);
 	event.workload_set.flags =
-		set->flags |
-		(workload->flags & (SL_WORKLOAD_RDMA | SL_WORKLOAD_OBSERVED));
+		set->flags | (workload->flags & (SL_WORKLOAD_RDMA | SL_WORKLOAD_OBSERVED |
+							SL_WORKLOAD_LATE));
 	event.workload_set.wait_max = (sl_ns)set->longest_wait_ms * SL_MS;
 	event.workload_set.warm_after = set->warm_after_ms * SL_MS;
 	event.workload_set.detach_after = set->detach_after_ms * SL_MS;

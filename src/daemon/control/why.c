@@ -63,6 +63,11 @@ void sl_why_begin(struct sl_peer *peer, const struct sl_msg_why *asked)
 	why->workload = workload->id;
 	sl_drive_time(daemon);
 	sl_node_why(daemon->node, workload->id, note_current, why);
+	if (sl_jobs_may_begin_on(daemon, workload))
+		note_current(
+			why, &(struct sl_node_because){.reason = SL_REASON_BEGINS_LATE,
+				     .gpu = workload->gpus[0],
+				     .workload = workload->id});
 }
 
 /* Is the event about the workload, and not about another one that names it? */

@@ -170,8 +170,7 @@ bool sl_jobs_count(struct sl_jobs *jobs, struct sl_job *job)
 	return job->counted;
 }
 
-/* Tells where the task is, as a fact of that type; false: the machine has no such place. */
-static bool tell_place(struct sl_jobs *jobs, enum sl_cluster_event_type type,
+bool sl_jobs_tell_place(struct sl_jobs *jobs, enum sl_cluster_event_type type,
 	struct sl_job_task *task, const struct sl_workload *workload)
 {
 	struct sl_cluster_event event = {.type = type};
@@ -207,14 +206,16 @@ static void put_task(struct sl_jobs *jobs, struct sl_job_task *task)
 		sl_jobs_tell(jobs, &event);
 		break;
 	case SL_PHASE_PARKED:
-		(void)tell_place(jobs, SL_CLUSTER_EVENT_TASK_PARKED, task, workload);
+		(void)sl_jobs_tell_place(
+			jobs, SL_CLUSTER_EVENT_TASK_PARKED, task, workload);
 		break;
 	case SL_PHASE_STARTING:
 	case SL_PHASE_RUNS:
 	case SL_PHASE_PARKING:
 	case SL_PHASE_RESUMING:
 	case SL_PHASE_STOPPING:
-		if (tell_place(jobs, SL_CLUSTER_EVENT_TASK_RUNS, task, workload) &&
+		if (sl_jobs_tell_place(
+			    jobs, SL_CLUSTER_EVENT_TASK_RUNS, task, workload) &&
 			(task->phase == SL_PHASE_STOPPING ||
 				task->phase == SL_PHASE_PARKING))
 			sl_jobs_tell(jobs, &event);
@@ -386,6 +387,15 @@ void sl_jobs_put_projects(struct sl_jobs *jobs)
 	put_jobs(jobs);
 }
 
+/* It had nothing on its GPU yet, and may begin on another. */
+static bool may_begin_elsewhere(
+	const struct sl_jobs *jobs, const struct sl_job_task *task)
+{
+	const struct sl_workload *workload = sl_jobs_workload_of(jobs, task);
+
+	return workload && sl_jobs_may_begin_on(jobs->daemon, workload);
+}
+
 /* A lost GPU took its programs' memory with it: their tasks are started anew. */
 static void end_misplaced(struct sl_jobs *jobs)
 {
@@ -395,6 +405,7 @@ static void end_misplaced(struct sl_jobs *jobs)
 
 		if (!task->job->counted || task->job->foreground ||
 			task->phase == SL_PHASE_STOPPING ||
+			may_begin_elsewhere(jobs, task) ||
 			!sl_jobs_is_lost(&jobs->books, task->node, task->gpu_mask))
 			continue;
 		sl_info("job %" PRIu64 " (%s): a GPU of task %u is lost; it is ended, "

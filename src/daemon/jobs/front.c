@@ -99,9 +99,7 @@ static bool rules_allow(struct sl_jobs *jobs, const struct sl_job *job, struct n
 	return false;
 }
 
-/* GPUs where the machine keeps places, and where starting or resuming tasks have not claimed theirs
- * in the ledger yet. */
-static uint32_t kept_gpus(struct sl_jobs *jobs)
+uint32_t sl_jobs_kept_gpus(struct sl_jobs *jobs)
 {
 	uint32_t gpus = 0;
 
@@ -580,7 +578,7 @@ static bool start_now(struct sl_jobs *jobs, struct sl_job *job, struct no *no)
 		look_behind_rules(jobs, job, no);
 		return false;
 	}
-	kept = kept_gpus(jobs);
+	kept = sl_jobs_kept_gpus(jobs);
 	if (start_here(jobs, job, kept, loud && !kept, no))
 		return true;
 	no->later = kept && no->passes;

@@ -14,6 +14,7 @@
  *	bounds.c     how many workloads a user may have.
  *	rules.c      what limits and quotas leave to a `sluice run`.
  *	front.c      RUN: foreground jobs, which start at once or wait with their client.
+ *	begin.c      the GPU, when the first process begins with CUDA.
  *	end.c        STOP, park and resume; ends of tasks and jobs.
  *	stop.c       from the decision that a task ends to the signal.
  *	wire.c       rows, waits, stops and logs.
@@ -321,6 +322,9 @@ void sl_jobs_put_projects(struct sl_jobs *jobs);
 void sl_jobs_set_need(const struct sl_jobs *jobs, struct sl_job *job);
 struct sl_cluster_event sl_jobs_add_event(
 	const struct sl_jobs *jobs, const struct sl_job *job);
+/* Tells where the task is, as a fact of that type; false: the machine has no such place. */
+bool sl_jobs_tell_place(struct sl_jobs *jobs, enum sl_cluster_event_type type,
+	struct sl_job_task *task, const struct sl_workload *workload);
 /* Tells the machine of the job, as it stands; it must not have it. */
 void sl_jobs_put_job(struct sl_jobs *jobs, struct sl_job *job);
 /* Makes the machine forget the job. */
@@ -474,6 +478,9 @@ SL_MUST_CHECK bool sl_jobs_rules_allow(struct sl_jobs *jobs, const struct sl_job
 	struct sl_pending_because *because, struct sl_error *text);
 
 /* --- jobs/front.c --- */
+/* GPUs where the machine keeps places, and where starting or resuming tasks have not claimed theirs
+ * in the ledger yet. */
+uint32_t sl_jobs_kept_gpus(struct sl_jobs *jobs);
 /* A place was found; false: the job did not start there. */
 bool sl_jobs_front_start(struct sl_jobs *jobs, struct sl_job_task *task, uint32_t gpus);
 /* Sets whether the job can be preempted, by its flags and whether swapping is on. */

@@ -112,6 +112,12 @@ SL_MUST_CHECK bool sl_jobs_call_back(
 /* It does not wait there any more. False: the queue is bringing it back. */
 SL_MUST_CHECK bool sl_jobs_call_off(
 	struct sl_daemon *daemon, struct sl_workload *workload);
+/* A process of the workload is about to begin with CUDA: before it joins. If it is the first one,
+ * the workload may now be bound to another GPU. */
+void sl_jobs_begins(struct sl_daemon *daemon, struct sl_workload *workload);
+/* The other GPUs that it may be bound to then; 0: its GPU is fixed. A bit each. */
+uint32_t sl_jobs_may_begin_on(
+	const struct sl_daemon *daemon, const struct sl_workload *workload);
 /* A user moves the workload to these GPUs (numbers of the daemon, a bit each). False: text says why
  * not, and it stays where it is. */
 SL_MUST_CHECK bool sl_jobs_move(struct sl_daemon *daemon, struct sl_workload *workload,

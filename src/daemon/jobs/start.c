@@ -139,6 +139,12 @@ static int complete(const struct sl_jobs *jobs, struct sl_jobspec *spec,
 
 /* --- Its workload. --- */
 
+/* Which GPU it gets may be decided when its first process begins. */
+static bool names_no_gpu(const struct sl_jobs_row *row)
+{
+	return row->gpu_count == 1 && !(row->flags & SL_RUN_VISIBLE_SET);
+}
+
 static struct sl_workload *new_workload(
 	struct sl_jobs *jobs, const struct sl_job_task *task)
 {
@@ -159,7 +165,8 @@ static struct sl_workload *new_workload(
 	workload->request = row->request;
 	workload->limit = row->limit;
 	workload->priority = row->priority;
-	workload->flags = sl_workload_flags(daemon, row->flags);
+	workload->flags = sl_workload_flags(daemon, row->flags) |
+			  (names_no_gpu(row) ? SL_WORKLOAD_LATE : 0);
 	workload->wait_max = row->wait_max;
 	if (!(row->flags & SL_SUBMIT_NEVER_WARM))
 		workload->warm_after =

@@ -369,6 +369,7 @@ static const struct sl_upcalls upcalls = {
 	.peer_drained = sl_dispatch_drained,
 	.peer_gone = sl_dispatch_gone,
 	.process_died = sl_dispatch_process_died,
+	.workload_begins = sl_jobs_begins,
 	.workload_over = sl_dispatch_workload_over,
 	.recovered = sl_jobs_recovered,
 	.gpus_changed = sl_jobs_gpus_changed,

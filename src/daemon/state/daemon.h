@@ -108,6 +108,8 @@ struct sl_upcalls {
 	/* The connection is closed, possibly inside an action. Settling frees the peer. */
 	void (*peer_gone)(struct sl_peer *peer);
 	void (*process_died)(struct sl_process *process);
+	/* A process of the workload joins, which has none: its GPU may change before. */
+	void (*workload_begins)(struct sl_daemon *daemon, struct sl_workload *workload);
 	/* The workload is still in the lists, for the last time. */
 	void (*workload_over)(struct sl_daemon *daemon, struct sl_workload *workload);
 	void (*recovered)(struct sl_daemon *daemon);    /* no report is awaited now */

@@ -176,7 +176,9 @@ static void set_takes_effect_and_survives(void **state)
 	reply = set(&self, msg);
 	assert_int_equal(reply.ok, 1);
 	assert_int_equal(reply.priority_biased, SL_PRIORITY_BIAS - 7);
-	assert_int_equal(reply.flags, SL_WORKLOAD_NO_SWAP | SL_WORKLOAD_OOM_FIRST);
+	/* It named no GPU, and still does not. */
+	assert_int_equal(reply.flags,
+		SL_WORKLOAD_NO_SWAP | SL_WORKLOAD_OOM_FIRST | SL_WORKLOAD_LATE);
 	assert_int_equal(reply.request_bytes, 3 * RIG_GIB);
 	/* The reply is as good as the journal: not even kill -9 loses what it said. */
 	rig_kill_daemon(rig);
@@ -198,7 +200,8 @@ static void set_takes_effect_and_survives(void **state)
 	assert_int_equal(reply.ok, 1);
 	assert_int_equal(reply.request_bytes, 3 * RIG_GIB);
 	assert_int_equal(reply.limit_bytes, 6 * RIG_GIB);
-	assert_int_equal(reply.flags, SL_WORKLOAD_NO_SWAP | SL_WORKLOAD_OOM_FIRST);
+	assert_int_equal(reply.flags,
+		SL_WORKLOAD_NO_SWAP | SL_WORKLOAD_OOM_FIRST | SL_WORKLOAD_LATE);
 	rig_peer_end(&self);
 	rig_peer_end(&peer);
 }
