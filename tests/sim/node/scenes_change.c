@@ -292,6 +292,16 @@ static const struct scene_row begins[] = {
 	{4, FIRST_CALL(4, 3), ""},
 };
 
+/* Its own GPU is lost, and requests of others have the rest. */
+static const struct scene_row begins_nowhere[] = {
+	{0, GPU(0, 110, 10), ""},
+	{0, GPU(1, 110, 10), ""},
+	{0, WORKLOAD(1, BYTES(20), BYTES(100), 1, 1, 0), "ADMIT 1 m1 r20 l100"},
+	{0, WORKLOAD(2, BYTES(90), BYTES(90), 1, 2, 0), "ADMIT 2 m2 r90 l90"},
+	{1, LOST(0), "NOTE LOST_BEGINS g0 0/0 0; NOTE LOST_FOR g0 1/0 0"},
+	{1, FIRST_CALL(1, 3), ""},
+};
+
 /* Before all have reported, full GPUs look empty. */
 static const struct scene_row begins_in_recovery[] = {
 	{0, GPU(0, 110, 10), ""},
@@ -319,6 +329,7 @@ const struct scene change_scenes[] = {
 	SCENE(strangers),
 	SCENE(pack),
 	SCENE(begins),
+	SCENE(begins_nowhere),
 	SCENE(begins_in_recovery),
 };
 const size_t change_scenes_count = SL_ARRAY_LEN(change_scenes);
