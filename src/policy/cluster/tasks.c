@@ -536,6 +536,7 @@ void sl_cl_on_stop_failed(struct sl_cluster *cl, const struct sl_cluster_event *
 						     ? event->stop_failed.spared_for
 						     : SPARED_FOR);
 	sl_cl_wake(cl, task->spared_until);
-	sl_cl_job_settle(cl, task->part->job);
+	/* First: the job is not whole for a moment by a promise that ends here. */
 	sl_cl_node_repair(cl, node);
+	sl_cl_job_settle(cl, task->part->job);
 }

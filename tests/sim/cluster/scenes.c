@@ -598,6 +598,40 @@ static const char *spreads_and_rests(struct stage *s)
 		       : "two tasks share a GPU beside unused ones";
 }
 
+/*
+ * Of a gang, one task is promised a place and another one is being stopped. The latter stays, on a
+ * GPU that job 3 uses by now, and the promise is withdrawn: the gang was whole at no time, so its
+ * grace of 60 s goes on.
+ */
+static const char *is_stale_since_it_broke(struct stage *s)
+{
+	uint32_t mask[2];
+
+	add_owned(s, 1, 4, 4);
+	cycle(s);
+	answer(s);
+	for (uint32_t i = 0; i < 2; i++)
+		mask[i] = sl_cluster_task(s->cluster, 1, i).place.gpu_mask;
+	task_event(s, SL_CLUSTER_EVENT_TASK_ENDED, 1, 1, true);
+	add_job(s, 2, 2, 1, 50);
+	runs(s, 2, 0, 1, mask[1]);
+	task_event(s, SL_CLUSTER_EVENT_TASK_STOPS, 2, 0, false);
+	cycle(s);
+	if (sl_cluster_task(s->cluster, 1, 1).state != SL_TASK_PIPELINED)
+		return "a gang is not promised the GPU that becomes free";
+	task_event(s, SL_CLUSTER_EVENT_TASK_STOPS, 1, 0, false);
+	add_job(s, 3, 2, 1, 50);
+	runs(s, 3, 0, 1, mask[0]);
+	s->now += 40 * SL_S;
+	task_event(s, SL_CLUSTER_EVENT_STOP_FAILED, 1, 0, false);
+	task_event(s, SL_CLUSTER_EVENT_STOP_FAILED, 2, 0, false);
+	s->now += 40 * SL_S;
+	cycle(s);
+	return s->stops == 3 && s->open[0].stop.how == SL_STOP_STALE
+		       ? NULL
+		       : "a gang is below its least for longer than its grace";
+}
+
 const char *cw_scenes(void)
 {
 	static const char *(*const scenes[])(struct stage * s) = {one_goes,
@@ -605,7 +639,8 @@ const char *cw_scenes(void)
 		given_up_comes_to_rest, parks_first, refused_by_many,
 		only_what_moved_comes_back, nobody_goes_beyond_the_most,
 		a_promise_beyond_the_most, ends_while_it_parks, comes_back_to_any_gpu,
-		fragments_join, no_move_beyond_the_most, spreads_and_rests};
+		fragments_join, no_move_beyond_the_most, spreads_and_rests,
+		is_stale_since_it_broke};
 	const char *wrong = NULL;
 
 	for (size_t i = 0; i < SL_ARRAY_LEN(scenes) && !wrong; i++) {
