@@ -591,6 +591,9 @@ static bool has_place(const struct cw *w, const struct cw_job *job, uint32_t nod
 	if (task->place.node != node)
 		return false;
 	comes = cw_comes(job, task, 0, node);
+	/* The GPUs of the node may have become too small for it. */
+	if (comes.gpus && sl_fit_milli(&w->node[node].fit, &comes) > SL_FIT_WHOLE)
+		return false;
 	if (cw_movable(job) && fits(&room, &w->node[node], &comes))
 		return true;
 	cw_take(&room, &comes, task->place);

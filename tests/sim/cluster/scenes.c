@@ -82,9 +82,9 @@ static void add_job(
 	add_tasks(s, id, project, 1, 1000, gpus, priority);
 }
 
-/* A node like the first, with so many GPUs of that model. */
-static void put_node(
-	struct stage *s, uint64_t id, uint16_t gpus, uint8_t model, uint8_t closed)
+/* A node like the first, with so many GPUs of that model and memory. */
+static void put_node(struct stage *s, uint64_t id, uint16_t gpus, uint32_t gpu_mib,
+	uint8_t model, uint8_t closed)
 {
 	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_NODE_PUT};
 
@@ -92,7 +92,7 @@ static void put_node(
 	event.node_put.cpu_milli = 64000;
 	event.node_put.memory_mib = 65536;
 	event.node_put.gpus = gpus;
-	event.node_put.gpu_mib = 40960;
+	event.node_put.gpu_mib = gpu_mib;
 	event.node_put.model = model;
 	event.node_put.pool_mib = 4096;
 	event.node_put.closed = closed;
@@ -101,7 +101,7 @@ static void put_node(
 
 static void add_node(struct stage *s, uint64_t id, uint16_t gpus, uint8_t model)
 {
-	put_node(s, id, gpus, model, 0);
+	put_node(s, id, gpus, 40960, model, 0);
 }
 
 /* It is found to run there. */
@@ -140,7 +140,7 @@ static void begin(struct stage *s)
 	*s = (struct stage){.arena = sl_arena_new(), .now = 1000 * SL_S};
 	s->cluster = sl_cluster_new(s->arena, 8, 4);
 	add_node(s, 1, 4, 0);
-	put_node(s, 2, 4, 0, 1);
+	put_node(s, 2, 4, 40960, 0, 1);
 	for (uint32_t i = 0; i < SL_ARRAY_LEN(projects); i++) {
 		struct sl_project_rules *rules = &event.project_put.rules;
 
@@ -632,6 +632,32 @@ static const char *is_stale_since_it_broke(struct stage *s)
 		       : "a gang is below its least for longer than its grace";
 }
 
+/* While a job is parked, the GPUs of its node become too small for it, and then larger again. */
+static const char *comes_back_when_it_fits(struct stage *s)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_ADD};
+
+	event.job_add.job = 1;
+	event.job_add.project = 2;
+	event.job_add.priority = 50;
+	event.job_add.flags = SL_JOB_PREEMPTIBLE | SL_JOB_PARKS;
+	event.job_add.tasks = 1;
+	event.job_add.need = (struct sl_need){1000, 1024, 1, 0, 20480, 0, 0};
+	event.job_add.park_mib = 100;
+	send(s, event);
+	event = (struct sl_cluster_event){.type = SL_CLUSTER_EVENT_TASK_PARKED};
+	event.task_parked.job = event.task_parked.node = 1;
+	event.task_parked.gpu_mask = 1;
+	send(s, event);
+	put_node(s, 1, 4, 16384, 0, 0);
+	cycle(s);
+	if (s->count)
+		return "a job comes back to a GPU with less memory than it needs";
+	put_node(s, 1, 4, 40960, 0, 0);
+	cycle(s);
+	return s->count == 1 ? NULL : "a job does not come back to GPUs that suffice";
+}
+
 const char *cw_scenes(void)
 {
 	static const char *(*const scenes[])(struct stage * s) = {one_goes,
@@ -640,7 +666,7 @@ const char *cw_scenes(void)
 		only_what_moved_comes_back, nobody_goes_beyond_the_most,
 		a_promise_beyond_the_most, ends_while_it_parks, comes_back_to_any_gpu,
 		fragments_join, no_move_beyond_the_most, spreads_and_rests,
-		is_stale_since_it_broke};
+		is_stale_since_it_broke, comes_back_when_it_fits};
 	const char *wrong = NULL;
 
 	for (size_t i = 0; i < SL_ARRAY_LEN(scenes) && !wrong; i++) {
