@@ -231,7 +231,19 @@ static struct sl_quantity most_of(const struct cw *w, const struct sl_need *need
 		[SL_RES_COMPUTE] = (int64_t)need->gpus * need->compute_milli}};
 }
 
-/* Host memory in use on that node, by parked tasks and by those being parked. */
+/* Is host memory in use for it, or will be? What ends instead of being parked, or on its way back,
+ * has it until it has ended. */
+static bool has_host(const struct cw_job *job, const struct cw_task *task)
+{
+	bool returns = task->state == SL_TASK_BINDING ||
+		       (task->state == SL_TASK_RELEASING && task->was == SL_TASK_BINDING);
+
+	return task->parked || (returns && task->comes_back) ||
+	       (task->state == SL_TASK_RELEASING &&
+		       (cw_parks(job, task->how) || task->parked_first));
+}
+
+/* Host memory in use on that node. */
 static uint64_t parked_on(const struct cw *w, uint32_t node)
 {
 	uint64_t sum = 0;
@@ -242,11 +254,7 @@ static uint64_t parked_on(const struct cw *w, uint32_t node)
 				const struct cw_task *task = &w->job[j].task[p][i];
 
 				if (task->place.node == node &&
-					(task->parked ||
-						(task->state == SL_TASK_BINDING &&
-							task->comes_back) ||
-						(task->state == SL_TASK_RELEASING &&
-							cw_parks(&w->job[j], task->how))))
+					has_host(&w->job[j], task))
 					sum += w->job[j].park_mib;
 			}
 		}
@@ -450,7 +458,7 @@ void cw_judge_stop(struct cw *w, const struct sl_cluster_action *action)
 	task->state = SL_TASK_RELEASING;
 	task->how = (enum sl_stop_how)action->stop.how;
 	task->told = true;
-	task->late = false;
+	task->late = task->parked_first = false;
 	task->told_at = w->now;
 	task->due = w->now + sl_rng_below(&w->rng, 20) * SL_S;
 	judge_how(w, job, task, action);
@@ -863,10 +871,27 @@ static bool is_in_the_way(
 	return fits(&room, &w->node[task->place.node], need);
 }
 
+/* Not a gang of which too many tasks have failed for good. */
+static bool can_be_whole(const struct cw_job *job)
+{
+	for (uint32_t p = 0; p < job->parts; p++) {
+		uint32_t left = 0;
+
+		for (uint32_t i = 0; i < job->tasks[p]; i++)
+			left += job->task[p][i].state != SL_TASK_ENDED ||
+				cw_is_done(&job->task[p][i]);
+		if (left < job->least[p])
+			return false;
+	}
+	return true;
+}
+
 /* What moved runs again, unless a task that was to go stayed. */
 static void judge_arrived(struct cw *w, const struct cw_job *job)
 {
-	for (uint32_t p = 0; job->used && p < job->parts; p++) {
+	if (!job->used || !can_be_whole(job))
+		return;
+	for (uint32_t p = 0; p < job->parts; p++) {
 		for (uint32_t i = 0; i < job->tasks[p]; i++) {
 			const struct cw_task *task = &job->task[p][i];
 

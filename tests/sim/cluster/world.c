@@ -547,6 +547,7 @@ static void stop_task(struct cw *w, struct cw_job *job, uint32_t p, uint32_t i)
 		task->giving_up = true;
 	} else if (runs ||
 		   (task->state == SL_TASK_RELEASING && cw_parks(job, task->how))) {
+		task->parked_first = !runs;
 		if (runs)
 			task->was = task->state;
 		task->state = SL_TASK_RELEASING;

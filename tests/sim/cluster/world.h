@@ -26,14 +26,15 @@ struct cw_task {
 	enum sl_stop_how how;
 	enum sl_task_state was; /* before RELEASING */
 	bool told;              /* to stop, in this cycle */
-	bool late;              /* RELEASING: the machine no longer counts on its place */
-	bool giving_up;         /* parked, and told to drop that */
-	bool comes_back;        /* BINDING: its memory is on the host until it runs */
-	struct sl_place home;   /* comes_back: where it was parked */
-	bool on_move;           /* stopped to move, and does not run yet */
-	uint64_t stayed;        /* w->taken_back when that began */
-	bool quiet;             /* the world was silent then */
-	sl_ns moved_until;      /* spared, as its last stop was a move */
+	bool parked_first; /* RELEASING: it was being parked before it was told to end */
+	bool late;         /* RELEASING: the machine no longer counts on its place */
+	bool giving_up;    /* parked, and told to drop that */
+	bool comes_back;   /* BINDING: its memory is on the host until it runs */
+	struct sl_place home; /* comes_back: where it was parked */
+	bool on_move;         /* stopped to move, and does not run yet */
+	uint64_t stayed;      /* w->taken_back when that began */
+	bool quiet;           /* the world was silent then */
+	sl_ns moved_until;    /* spared, as its last stop was a move */
 	sl_ns parked_at;
 };
 
