@@ -27,6 +27,12 @@ const char *sl_state_longest(const struct sl_msg_use_row *row, char *buf, size_t
 	return buf;
 }
 
+bool sl_state_has_compute(const struct sl_msg_use_row *row)
+{
+	return row->compute_request_pm || row->compute_limit_pm ||
+	       row->compute_used_pm != UINT32_MAX;
+}
+
 const char *sl_state_compute(const struct sl_msg_use_row *row, char *buf, size_t size)
 {
 	double request = row->compute_request_pm / 1000.0;

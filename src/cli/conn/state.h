@@ -19,6 +19,8 @@ const char *sl_state_longest(const struct sl_msg_use_row *row, char *buf, size_t
 /* Its shares of the GPU's time, and what it used lately: "0.2-0.5 31%"; "-" if it has none and is
  * not metered. Returns buf; 32 bytes suffice. */
 const char *sl_state_compute(const struct sl_msg_use_row *row, char *buf, size_t size);
+/* It has such a share, or is metered. */
+bool sl_state_has_compute(const struct sl_msg_use_row *row);
 
 const char *sl_state_condition(uint32_t condition); /* "running" */
 /* "stopping", "untakeable (traced)", "waiting", "running"; returns buf, 32 bytes suffice. */

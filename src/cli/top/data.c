@@ -157,7 +157,7 @@ bool sl_top_join(struct sl_top_data *data)
 
 	/* The old lines point into lists that are gone. */
 	data->count = 0;
-	data->has_evicted = false;
+	data->has_evicted = data->has_compute = false;
 	if (!lines)
 		return false;
 	data->lines = lines;
@@ -166,7 +166,8 @@ bool sl_top_join(struct sl_top_data *data)
 		const struct sl_msg_use_row *use = &data->uses.all[i].use_row;
 
 		lines[i] = (struct sl_top_line){.use = use};
-		data->has_evicted |= lines[i].use->evicted_bytes > 0;
+		data->has_evicted |= use->evicted_bytes > 0;
+		data->has_compute |= sl_state_has_compute(use);
 		set_idle(&lines[i], &data->clients);
 	}
 	give_letters(data);

@@ -198,8 +198,9 @@ static void draw_legend(struct sl_canvas *canvas, unsigned int y)
 
 /* --- the list --- */
 
-enum { GPU, STATE, REQUEST, LIMIT, USED, EVICTED, WAITING, IDLE, COLUMNS };
-/* drop: order in which columns are dropped. EVICTED is shown only while some memory is evicted. */
+enum { GPU, STATE, REQUEST, LIMIT, USED, EVICTED, WAITING, COMPUTE, IDLE, COLUMNS };
+/* drop: order in which columns are dropped. EVICTED is shown only while some memory is evicted,
+ * COMPUTE while some workload has a share of a GPU's time, or is metered. */
 static const struct {
 	const char *title;
 	unsigned int width, drop;
@@ -211,21 +212,22 @@ static const struct {
 	[USED] = {"USED", 7, 0},
 	[EVICTED] = {"EVICTED", 7, 5},
 	[WAITING] = {"WAITING", 7, 4},
+	[COMPUTE] = {"COMPUTE", 13, 2},
 	[IDLE] = {"IDLE", 5, 1},
 };
-#define NAME_LEAST 10
-#define NAME_MOST  40
-#define LETTER     2
-#define DROPS      5
-#define NO_EVICTED 0x100u
+#define NAME_LEAST    10
+#define NAME_MOST     40
+#define LETTER        2
+#define DROPS         5
+#define RANK          0xffu
+#define EMPTY(column) (0x100u << (column))
 
-/* dropped: the last rank that is left out, with NO_EVICTED for that column. */
+/* dropped: the last rank that is left out, with EMPTY() of columns in which nothing stands. */
 static bool is_dropped(unsigned int column, unsigned int dropped)
 {
-	if (column == EVICTED && dropped & NO_EVICTED)
-		return true;
-	dropped &= ~NO_EVICTED;
-	return columns[column].drop && columns[column].drop <= dropped;
+	unsigned int drop = columns[column].drop;
+
+	return dropped & EMPTY(column) || (drop && drop <= (dropped & RANK));
 }
 
 static unsigned int columns_width(unsigned int dropped)
@@ -256,6 +258,7 @@ static const char *cell_text(
 			       : "-";
 	case WAITING:
 		return use->waiting ? sl_bytes_short(use->waiting_bytes, buf, size) : "-";
+	case COMPUTE: return sl_state_compute(use, buf, size);
 	default:
 		if (line->is_idle)
 			return sl_table_age(line->idle_ms, buf, size);
@@ -327,9 +330,11 @@ static unsigned int name_width_of(const struct sl_top_data *data, unsigned int r
 static void draw_list(struct sl_canvas *canvas, const struct sl_top_data *data,
 	const struct sl_top_view *view, const struct sl_top_layout *at)
 {
-	unsigned int dropped = data->has_evicted ? 0 : NO_EVICTED, name_width;
+	unsigned int dropped = (data->has_evicted ? 0 : EMPTY(EVICTED)) |
+			       (data->has_compute ? 0 : EMPTY(COMPUTE));
+	unsigned int name_width;
 
-	while ((dropped & ~NO_EVICTED) < DROPS &&
+	while ((dropped & RANK) < DROPS &&
 		LETTER + NAME_LEAST + columns_width(dropped) > canvas->width)
 		dropped++;
 	name_width = canvas->width > LETTER + columns_width(dropped)

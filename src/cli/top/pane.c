@@ -114,8 +114,7 @@ static void say_compute(struct sl_top_said *pane, const struct sl_msg_use_row *u
 {
 	char text[32];
 
-	if (use->compute_request_pm || use->compute_limit_pm ||
-		use->compute_used_pm != UINT32_MAX)
+	if (sl_state_has_compute(use))
 		say(pane, "share of the GPU's time, and its use: %s",
 			sl_state_compute(use, text, sizeof(text)));
 }

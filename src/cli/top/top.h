@@ -38,6 +38,7 @@ struct sl_top_data {
 	struct sl_top_line *lines;
 	size_t count;
 	bool has_evicted; /* some memory is on the host */
+	bool has_compute; /* a workload has a share of its GPU's time, or is metered */
 };
 
 #define SL_TOP_SORTS(X) X(gpu) X(name) X(used) X(evicted) X(waiting) X(idle)

@@ -135,6 +135,7 @@ static struct sl_msg_use_row *add_use(struct world *w, const char *name, uint32_
 	use->limit_bytes = 30 * SL_GIB;
 	use->backing_bytes = backing_gib * SL_GIB;
 	use->hidden_bytes = hidden_gib * SL_GIB;
+	use->compute_used_pm = UINT32_MAX;
 	snprintf(use->name, sizeof(use->name), "%s", name);
 	return use;
 }
@@ -494,6 +495,48 @@ static void test_evicted(void **state)
 	free_world(w);
 }
 
+/* Shares of the GPU's time have a column, while a workload has one. */
+static void test_compute(void **state)
+{
+	static const struct {
+		unsigned int width, y;
+		const char *line;
+	} rows[] = {
+		{80, 5,
+			"  WORKLOAD    GPU STATE      REQUEST   LIMIT    USED WAITING  "
+			"     COMPUTE  IDLE"},
+		{80, 6,
+			"A>model-ser..   0 bound         8GiB   30GiB   13GiB       -  "
+			" 0.3-0.5 31%     -"},
+		{80, 7,
+			"B notebook      0 bound         4GiB   30GiB    4GiB       -  "
+			"    rest 69%     -"},
+		{60, 5, "  WORKLOAD     GPU STATE      REQUEST    USED WAITING"},
+	};
+	struct world *w = new_world();
+	struct sl_msg_use_row *use;
+	struct sl_canvas canvas;
+	char line[1024];
+
+	(void)state;
+	add_gpu(w, 20);
+	use = add_use(w, "model-server", 0, 8, 12, 1);
+	use->compute_request_pm = 300;
+	use->compute_limit_pm = 500;
+	use->compute_used_pm = 314;
+	add_use(w, "notebook", 0, 4, 4, 0)->compute_used_pm = 685;
+	join(w);
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		assert_true(sl_canvas_init(&canvas, rows[i].width, 24, true));
+		sl_top_draw(&canvas, &w->data, &w->view);
+		assert_row_text("compute",
+			sl_canvas_line(&canvas, rows[i].y, line, sizeof(line)),
+			rows[i].line);
+		sl_canvas_fini(&canvas);
+	}
+	free_world(w);
+}
+
 /* Below the reasons: how many jobs wait, the first of them, each with the first clause of its
  * reason. */
 static void test_queue(void **state)
@@ -657,6 +700,7 @@ int main(void)
 		cmocka_unit_test(test_sort),
 		cmocka_unit_test(test_screen),
 		cmocka_unit_test(test_evicted),
+		cmocka_unit_test(test_compute),
 		cmocka_unit_test(test_queue),
 		cmocka_unit_test(test_sizes),
 		cmocka_unit_test(test_waiting_for_the_daemon),
