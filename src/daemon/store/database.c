@@ -21,7 +21,7 @@
 #include "daemon/store/record.h"
 
 /* Version of the tables (PRAGMA user_version). */
-#define TABLES 2
+#define TABLES 3
 /* Most damaged databases that are kept. */
 #define ASIDE_MAX 1000
 /* Longest wait for another program's lock. */

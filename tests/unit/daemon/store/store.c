@@ -327,7 +327,7 @@ static void says_that_it_is_damaged(void **state)
 	assert_string_equal(commit(store, put(7, "wrong")), "");
 	store = sl_store_free(store);
 	expect_error(SL_STORE_PARTLY, "it is wrong");
-	sql_run(path, "PRAGMA user_version = 3");
+	sql_run(path, "PRAGMA user_version = 2");
 	expect_error(SL_STORE_BAD, "written by another version of sluiced");
 	store = new_store();
 	assert_row_contains(
