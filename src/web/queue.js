@@ -465,7 +465,7 @@ export default function queue() {
 			h("div", {class: "fields"}, field("Project", "project", {required: true, pattern: NAME, maxlength: "63", list: "project-names"}),
 				parts.projectNames = h("datalist", {id: "project-names"}), h("label", null, "Parent", h("select", {name: "parent"})),
 				field("Quota, in GPUs", "quota", {...inGpus, value: "0"}), field("Limit, in GPUs", "limit", inGpus),
-				field("Compute quota, in GPUs", "computeQuota", inGpus, "The sum of its workloads’ compute requests that is guaranteed."), field("Compute limit, in GPUs", "computeLimit", inGpus),
+				field("Compute quota", "computeQuota", inGpus, "GPUs of time: the sum of compute requests that is guaranteed."), field("Compute limit", "computeLimit", inGpus),
 				field("Over-quota weight", "weight", {type: "number", min: "0", max: "1000000", step: "1", value: "1"}, "Its weight for GPUs beyond quotas, relative to its siblings.")),
 			h("div", {class: "buttons"}, h("button", {type: "submit"}, "Save"), h("button", {type: "reset", class: "quiet"}, "Clear"))));
 		at.append(

@@ -96,7 +96,7 @@ function factsOf(workload) {
 		["Detached after", workload.detach_after_ms ? span(workload.detach_after_ms) + " without work" : "never"],
 		["Compute request", workload.compute.request === null ? "none" : percent(workload.compute.request)],
 		["Compute limit", workload.compute.limit === null ? "none" : percent(workload.compute.limit)],
-		["Compute used", workload.compute.used === null ? "-" : percent(workload.compute.used)],
+		["Compute used", workload.compute.used === null ? "–" : percent(workload.compute.used)],
 		["Moved to the host", bytes(sum("out_bytes"))],
 		["Moved back", bytes(sum("in_bytes"))],
 		["Left uncopied", bytes(sum("clean_bytes"))],
