@@ -265,16 +265,12 @@ FACT(between_graph_set, "driver API manual of cuGraphAddMemsetNode", SAME,
 
 /* Pools --------------------------------------------------------------------------------------- */
 
-FACT(between_pool, "tests of cuda-core", SAME,
-	"with the access that a pool gives, copies between its GPU and another work")
+/* A pool of GPU 1 with an allocation of nines; GPU 0 is current. */
+static CUmemoryPool pool_of_peer(CUdeviceptr *there)
 {
-	CUmemAccessDesc access = {
-		{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
 	CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
 		.location = {CU_MEM_LOCATION_TYPE_DEVICE, 1}};
-	CUdeviceptr here, there;
 	CUmemoryPool pool;
-	CUstream stream;
 	int can = 0;
 
 	two_contexts();
@@ -283,10 +279,23 @@ FACT(between_pool, "tests of cuda-core", SAME,
 		contract_skip("the GPUs are no peers");
 	use(1);
 	OK(cuMemPoolCreate, &pool, &props);
-	OK(cuMemAllocFromPoolAsync, &there, BYTES, pool, NULL);
-	OK(cuMemsetD32_v2, there, 9, BYTES / 4);
+	OK(cuMemAllocFromPoolAsync, there, BYTES, pool, NULL);
+	OK(cuMemsetD32_v2, *there, 9, BYTES / 4);
 	OK(cuCtxSynchronize);
 	use(0);
+	return pool;
+}
+
+FACT(between_pool, "tests of cuda-core", SAME,
+	"with the access that a pool gives, copies between its GPU and another work")
+{
+	CUmemAccessDesc access = {
+		{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	CUdeviceptr here, there;
+	CUmemoryPool pool;
+	CUstream stream;
+
+	pool = pool_of_peer(&there);
 	here = contract_alloc(BYTES);
 	OK(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
 	OK(cuMemPoolSetAccess, pool, &access, 1);
@@ -299,23 +308,10 @@ FACT(between_pool, "tests of cuda-core", SAME,
 FACT(pool_between_closed, "tests of cuda-core", NATIVE_ONLY,
 	"a copy from or to a pool of another GPU needs the access that the pool gives")
 {
-	CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-		.location = {CU_MEM_LOCATION_TYPE_DEVICE, 1}};
 	CUdeviceptr here, there;
-	CUmemoryPool pool;
 	CUstream stream;
-	int can = 0;
 
-	two_contexts();
-	OK(cuDeviceCanAccessPeer, &can, 0, 1);
-	if (!can)
-		contract_skip("the GPUs are no peers");
-	use(1);
-	OK(cuMemPoolCreate, &pool, &props);
-	OK(cuMemAllocFromPoolAsync, &there, BYTES, pool, NULL);
-	OK(cuMemsetD32_v2, there, 9, BYTES / 4);
-	OK(cuCtxSynchronize);
-	use(0);
+	(void)pool_of_peer(&there);
 	here = contract_alloc(BYTES);
 	OK(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
 	IS(ERROR_INVALID_VALUE, cuMemcpyAsync, there, here, BYTES, stream);

@@ -305,11 +305,26 @@ FACT(pool_free_back, MANUAL, SAME,
 	HOLDS(ask(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), ==, 0);
 }
 
+/* Frees 32 MiB that begin with 11, in the stream, behind a copy of their first word to the
+ * address that is returned. */
+static uint32_t *free_while_read(CUmemoryPool pool, CUstream stream)
+{
+	CUdeviceptr at = take(pool, 32 << 20, stream);
+	uint32_t *seen;
+
+	OK(cuMemAllocHost_v2, (void **)&seen, 4);
+	OK(cuMemsetD32Async, at, 11, 1, stream);
+	contract_spin(stream, 100);
+	OK(cuMemcpyDtoHAsync_v2, seen, at, 4, stream);
+	OK(cuMemFreeAsync, at, stream);
+	return seen;
+}
+
 FACT(pool_reuse_wait, GUIDE, SAME,
 	"memory another stream freed is not written before its time")
 {
 	CUmemoryPool pool;
-	CUdeviceptr first, second;
+	CUdeviceptr second;
 	CUstream stream, other;
 	uint32_t *seen;
 
@@ -317,12 +332,7 @@ FACT(pool_reuse_wait, GUIDE, SAME,
 	pool = pool_of(0);
 	stream = new_stream();
 	other = new_stream();
-	OK(cuMemAllocHost_v2, (void **)&seen, 4);
-	first = take(pool, 32 << 20, stream);
-	OK(cuMemsetD32Async, first, 11, 1, stream);
-	contract_spin(stream, 100);
-	OK(cuMemcpyDtoHAsync_v2, seen, first, 4, stream);
-	OK(cuMemFreeAsync, first, stream);
+	seen = free_while_read(pool, stream);
 	second = take(pool, 32 << 20, other);
 	OK(cuMemsetD32Async, second, 22, 1, other);
 	OK(cuStreamSynchronize, other);
@@ -564,8 +574,8 @@ FACT(pool_free_wrong, MANUAL, SAME,
 FACT(pool_stream_gone, GUIDE, SAME,
 	"what was freed in a stream that is destroyed is reused once its work is over")
 {
-	CUdeviceptr first, second;
 	CUmemoryPool pool;
+	CUdeviceptr second;
 	CUstream stream, other;
 	uint32_t *seen;
 
@@ -573,12 +583,7 @@ FACT(pool_stream_gone, GUIDE, SAME,
 	pool = pool_of(0);
 	stream = new_stream();
 	other = new_stream();
-	OK(cuMemAllocHost_v2, (void **)&seen, 4);
-	first = take(pool, 32 << 20, stream);
-	OK(cuMemsetD32Async, first, 11, 1, stream);
-	contract_spin(stream, 100);
-	OK(cuMemcpyDtoHAsync_v2, seen, first, 4, stream);
-	OK(cuMemFreeAsync, first, stream);
+	seen = free_while_read(pool, stream);
 	OK(cuStreamDestroy_v2, stream);
 	second = take(pool, 32 << 20, other);
 	OK(cuMemsetD32Async, second, 22, 1, other);
