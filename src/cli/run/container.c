@@ -2,21 +2,17 @@
  * container - the options
  *
  * --mount and not --volume: docker makes a folder where the source of a volume is missing, and a
- * container that is started again after its workload has ended would run without limits. The
- * library is loaded by /etc/ld.so.preload and not by LD_PRELOAD: that keeps an LD_PRELOAD of the
- * image, does not depend on the environment, and programs of musl ignore it, while they do not
- * start with a glibc library in LD_PRELOAD.
+ * container that is started again after its workload has ended would run without limits.
  */
 #include "cli/run/container.h"
 
-#include <libgen.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/paths.h"
 #include "cli/line/program.h"
+#include "cli/run/contents.h"
 #include "softgpu/link/settings.h"
 
 #define OPTIONS_MAX 32
@@ -75,39 +71,14 @@ SL_PRINTF(2, 3) static void add(struct list *list, const char *format, ...)
 	va_end(args);
 }
 
-static void add_env(struct list *list, const char *name, const char *value)
-{
-	add(list, "-e");
-	add(list, "%s=%s", name, value);
-}
-
 /* The words of --mount are separated by commas, joined options by blanks. */
-static void add_mount(struct list *list, const char *source, const char *target)
+static void add_mount(struct list *list, const struct sl_cdi_mount *mount)
 {
-	if (strpbrk(source, ",\"' \t\\"))
-		list->unfit = source;
+	if (strpbrk(mount->host_path, ",\"' \t\\"))
+		list->unfit = mount->host_path;
 	add(list, "--mount");
-	add(list, "type=bind,source=%s,target=%s,readonly", source, target);
-}
-
-/* The software GPU: its socket, and the folder of its libraries, which comes first. */
-static void add_software(struct list *list, const char *socket)
-{
-	const char *libraries = getenv("LD_LIBRARY_PATH");
-	const char *version = getenv(SL_SOFTGPU_ENV_CUDA);
-	char path[SL_PATH_MAX];
-
-	(void)snprintf(path, sizeof(path), "%s", socket);
-	add_mount(list, dirname(path), path);
-	add_env(list, SL_SOFTGPU_ENV, socket);
-	if (version)
-		add_env(list, SL_SOFTGPU_ENV_CUDA, version);
-	if (!libraries)
-		return;
-	(void)snprintf(
-		path, sizeof(path), "%.*s", (int)strcspn(libraries, ":"), libraries);
-	add_mount(list, path, path);
-	add_env(list, "LD_LIBRARY_PATH", path);
+	add(list, "type=bind,source=%s,target=%s,readonly", mount->host_path,
+		mount->container_path);
 }
 
 /* Does a word of the user's say which GPUs the container has? */
@@ -123,14 +94,11 @@ static bool names_gpus(char *const *words)
 static void add_gpus(struct list *list, char *const *words)
 {
 	const struct runtime *runtime = runtime_of(words[0]);
-	const char *socket = getenv(SL_SOFTGPU_ENV);
 
-	if (socket) {
-		add_software(list, socket);
-	} else if (!names_gpus(words)) {
-		add(list, "%s", runtime->gpu_option);
-		add(list, "%s", runtime->gpu_value);
-	}
+	if (getenv(SL_SOFTGPU_ENV) || names_gpus(words))
+		return;
+	add(list, "%s", runtime->gpu_option);
+	add(list, "%s", runtime->gpu_value);
 }
 
 /* One word of all: "OPTION=A B C". */
@@ -171,19 +139,19 @@ static char **join(char *const *words, size_t at, const struct list *list)
 }
 
 bool sl_run_container_words(char *const *words, size_t at,
-	const struct sl_msg_entry_reply *entry, const struct sl_msg_run_reply *run,
-	const char *library, char ***out, struct sl_error *err)
+	const struct sl_msg_entry_reply *entry, const char *library, char ***out,
+	struct sl_error *err)
 {
-	char preload[sizeof(entry->folder) + sizeof("/ld.so.preload")];
+	struct sl_contents contents;
 	struct list list = {.count = 0};
 
-	(void)snprintf(preload, sizeof(preload), "%s/ld.so.preload", entry->folder);
-	add_mount(&list, entry->folder, SL_PATHS_CONTAINER);
-	add_mount(&list, library, SL_PATHS_CONTAINER_LIBRARY);
-	add_mount(&list, preload, SL_PATHS_CONTAINER_PRELOAD);
-	add_env(&list, "SLUICE_SOCKET", SL_PATHS_CONTAINER "/sluiced.sock");
-	add_env(&list, "CUDA_DEVICE_ORDER", "PCI_BUS_ID");
-	add_env(&list, "CUDA_VISIBLE_DEVICES", run->visible_out);
+	sl_contents_set(&contents, entry, library);
+	for (size_t i = 0; i < contents.device.mount_count; i++)
+		add_mount(&list, &contents.device.mounts[i]);
+	for (size_t i = 0; i < contents.device.env_count; i++) {
+		add(&list, "-e");
+		add(&list, "%s", contents.device.env[i]);
+	}
 	add_gpus(&list, words);
 	if (runtime_of(words[0])->joined)
 		put_together(&list, runtime_of(words[0])->joined);

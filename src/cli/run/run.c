@@ -151,7 +151,7 @@ static int enter(const struct settings *settings, struct sl_conn *conn,
 	if (!answer.entry_reply.ok)
 		return sl_cli_fail(SL_VERB_run, s->json, SL_EXIT_REFUSED, "%s",
 			answer.entry_reply.text);
-	if (!sl_run_container_words(*words, settings->container, &answer.entry_reply, got,
+	if (!sl_run_container_words(*words, settings->container, &answer.entry_reply,
 		    settings->library, words, &err))
 		return sl_cli_fail(SL_VERB_run, s->json, SL_EXIT_SYSTEM, "%s", err.text);
 	return -1;

@@ -177,6 +177,7 @@ static void offer_operand(enum sl_verb_id verb, int count, char *const *words)
 	case SL_VERB_run:
 	case SL_VERB_submit:
 	case SL_VERB_softgpu: puts(":commands"); break;
+	case SL_VERB_cdi:
 	case SL_VERB_set: offer_names(RUNNING); break;
 	case SL_VERB_stop:
 	case SL_VERB_move:

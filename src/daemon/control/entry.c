@@ -211,7 +211,7 @@ static int open_socket(struct sl_entry *entry, struct sl_error *err)
 	char path[SL_SOCKET_PATH_MAX];
 	int r = make_folders(entry, path, err);
 
-	if (r == 0 && entry->is_run)
+	if (r == 0)
 		r = write_preload(path, err);
 	if (r < 0)
 		return r;

@@ -18,33 +18,22 @@
 #include "base/log.h"
 #include "base/paths.h"
 
-#define VERSION   "0.5.0"
 #define PREFIX    "sluice.dev-claim_"
 #define SUFFIX    ".json"
 #define DIR_MODE  0755
 #define FILE_MODE 0644
 
-bool sl_cdi_is_uid(const char *uid)
-{
-	static const char fit[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				  "0123456789-";
-	size_t length = strlen(uid);
-
-	return length > 0 && length <= SL_CDI_UID_MAX && strspn(uid, fit) == length &&
-	       uid[0] != '-' && uid[length - 1] != '-';
-}
-
 const char *sl_cdi_id(const char *uid, unsigned int number, char buf[SL_CDI_ID_MAX])
 {
 	(void)snprintf(
-		buf, SL_CDI_ID_MAX, SL_CDI_KIND "=%.*s-%u", SL_CDI_UID_MAX, uid, number);
+		buf, SL_CDI_ID_MAX, SL_CDI_KIND "=%.*s-%u", SL_CDI_NAME_MAX, uid, number);
 	return buf;
 }
 
 static int path_of(
 	const char *dir, const char *uid, char buf[SL_PATH_MAX], struct sl_error *err)
 {
-	if (!sl_cdi_is_uid(uid)) {
+	if (!sl_cdi_is_name(uid)) {
 		sl_error_set(err, "'%.80s' is not the UID of a claim", uid);
 		return sl_err_origin(-EINVAL);
 	}
@@ -55,121 +44,21 @@ static int path_of(
 
 /* --- the specification --------------------------------------------------------------------- */
 
-static bool is_absolute(const char *path)
-{
-	return path && path[0] == '/';
-}
-
-static bool is_variable(const char *text)
-{
-	const char *equals = strchr(text, '=');
-
-	return equals && equals > text;
-}
-
-/* NULL if an entry is not NAME=VALUE. */
-static json_t *env_of(const struct sl_cdi_device *device)
-{
-	json_t *all = json_array();
-
-	for (size_t i = 0; i < device->env_count; i++) {
-		if (!is_variable(device->env[i]) ||
-			json_array_append_new(all, json_string(device->env[i])) < 0) {
-			json_decref(all);
-			return NULL;
-		}
-	}
-	return all;
-}
-
-static json_t *mounts_of(const struct sl_cdi_device *device)
-{
-	json_t *all = json_array();
-
-	for (size_t i = 0; i < device->mount_count; i++) {
-		const struct sl_cdi_mount *mount = &device->mounts[i];
-		bool is_fit = is_absolute(mount->host_path) &&
-			      is_absolute(mount->container_path);
-		json_t *one = is_fit ? json_pack("{sssssss[ssss]}", "hostPath",
-					       mount->host_path, "containerPath",
-					       mount->container_path, "type", "bind",
-					       "options", "bind", "nosuid", "nodev",
-					       mount->is_writable ? "rw" : "ro")
-				     : NULL;
-
-		if (json_array_append_new(all, one) < 0) {
-			json_decref(all);
-			return NULL;
-		}
-	}
-	return all;
-}
-
-static json_t *nodes_of(const struct sl_cdi_device *device)
-{
-	json_t *all = json_array();
-
-	for (size_t i = 0; i < device->node_count; i++) {
-		const struct sl_cdi_node *node = &device->nodes[i];
-		bool is_fit = is_absolute(node->path) &&
-			      (!node->host_path || is_absolute(node->host_path));
-		json_t *one =
-			is_fit ? json_pack("{ssss*ss}", "path", node->path, "hostPath",
-					 node->host_path, "permissions", "rw")
-			       : NULL;
-
-		if (json_array_append_new(all, one) < 0) {
-			json_decref(all);
-			return NULL;
-		}
-	}
-	return all;
-}
-
-/* Omits an empty list, which not every CDI runtime accepts. Takes list. */
-static void set_list(json_t *edits, const char *key, json_t *list)
-{
-	if (json_array_size(list) > 0)
-		(void)json_object_set(edits, key, list);
-	json_decref(list);
-}
-
-static json_t *device_json(
-	const char *uid, unsigned int number, const struct sl_cdi_device *device)
-{
-	json_t *env = env_of(device), *mounts = mounts_of(device);
-	json_t *nodes = nodes_of(device);
-	bool is_fit = env && mounts && nodes;
-	json_t *edits = json_object();
-	char name[SL_CDI_UID_MAX + 12];
-
-	set_list(edits, "env", env);
-	set_list(edits, "mounts", mounts);
-	set_list(edits, "deviceNodes", nodes);
-	(void)snprintf(name, sizeof(name), "%s-%u", uid, number);
-	if (is_fit)
-		return json_pack("{ssso}", "name", name, "containerEdits", edits);
-	json_decref(edits);
-	return NULL;
-}
-
 static char *text_of(const char *uid, const struct sl_cdi_device *devices, size_t count)
 {
-	json_t *list = json_array(), *spec;
-	char *text;
+	json_t *list = json_array();
 
 	for (size_t i = 0; i < count; i++) {
-		if (json_array_append_new(
-			    list, device_json(uid, (unsigned int)i, &devices[i])) < 0) {
+		char name[SL_CDI_NAME_MAX + 12];
+
+		(void)snprintf(name, sizeof(name), "%s-%zu", uid, i);
+		if (json_array_append_new(list, sl_cdi_device_json(name, &devices[i])) <
+			0) {
 			json_decref(list);
 			return NULL;
 		}
 	}
-	spec = json_pack(
-		"{ssssso}", "cdiVersion", VERSION, "kind", SL_CDI_KIND, "devices", list);
-	text = json_dumps(spec, JSON_INDENT(2));
-	json_decref(spec);
-	return text;
+	return sl_cdi_text(SL_CDI_KIND, list);
 }
 
 /* --- files --------------------------------------------------------------------------------- */
@@ -214,7 +103,7 @@ int sl_cdi_remove(const char *dir, const char *uid, struct sl_error *err)
 }
 
 /* The UID in the name of a file of Sluice; *is_whole: the file is complete. */
-static bool uid_of(const char *name, char uid[SL_CDI_UID_MAX + 1], bool *is_whole)
+static bool uid_of(const char *name, char uid[SL_CDI_NAME_MAX + 1], bool *is_whole)
 {
 	const char *from, *suffix;
 
@@ -222,12 +111,12 @@ static bool uid_of(const char *name, char uid[SL_CDI_UID_MAX + 1], bool *is_whol
 		return false;
 	from = name + strlen(PREFIX);
 	suffix = strstr(from, SUFFIX);
-	if (!suffix || suffix - from > SL_CDI_UID_MAX)
+	if (!suffix || suffix - from > SL_CDI_NAME_MAX)
 		return false;
 	memcpy(uid, from, (size_t)(suffix - from));
 	uid[suffix - from] = '\0';
 	*is_whole = suffix[strlen(SUFFIX)] == '\0';
-	return sl_cdi_is_uid(uid) && (*is_whole || suffix[strlen(SUFFIX)] == '.');
+	return sl_cdi_is_name(uid) && (*is_whole || suffix[strlen(SUFFIX)] == '.');
 }
 
 static void close_dir(DIR **folder)
@@ -241,7 +130,7 @@ int sl_cdi_list(const char *dir, void (*fn)(void *context, const char *uid),
 {
 	sl_cleanup(close_dir) DIR *folder = opendir(dir);
 	const struct dirent *entry;
-	char uid[SL_CDI_UID_MAX + 1];
+	char uid[SL_CDI_NAME_MAX + 1];
 	bool is_whole;
 
 	if (!folder && errno == ENOENT)

@@ -3,8 +3,7 @@
  *
  * Each claim has a file of the Container Device Interface, in a folder that the runtime watches.
  * The file's kind is sluice.dev/claim, with a device UID-NUMBER for each allocated GPU; containers
- * that use the claim get the device's environment, mounts and device nodes. CDI 0.5.0 is the first
- * version that lets names of devices begin with a digit, as a UID may; nothing newer is used.
+ * that use the claim get the device's environment, mounts and device nodes.
  *
  * LD_PRELOAD: a variable set by CDI replaces the image's, and CDI cannot append to it. Images with
  * an LD_PRELOAD of their own need preloading by a file instead: the loader reads /etc/ld.so.preload
@@ -18,40 +17,16 @@
 #ifndef SL_CLUSTER_KUBERNETES_NODE_CDI_H
 #define SL_CLUSTER_KUBERNETES_NODE_CDI_H
 
+#include "base/cdi.h"
 #include "base/error.h"
 
-#define SL_CDI_DIR     "/var/run/cdi"
-#define SL_CDI_KIND    "sluice.dev/claim"
-#define SL_CDI_UID_MAX 63
+#define SL_CDI_DIR  "/var/run/cdi"
+#define SL_CDI_KIND "sluice.dev/claim"
 
 #define SL_CDI_PRELOAD_PATH "/etc/ld.so.preload"
 
-struct sl_cdi_mount {
-	const char *host_path, *container_path; /* absolute */
-	bool is_writable;
-};
-
-struct sl_cdi_node {
-	const char *path; /* in the container, absolute */
-	/* NULL: the same. The runtime reads type and numbers from that path. */
-	const char *host_path;
-};
-
-/* The contents of one device. Arrays may be NULL if their count is 0. */
-struct sl_cdi_device {
-	const char *const *env; /* NAME=VALUE */
-	size_t env_count;
-	const struct sl_cdi_mount *mounts;
-	size_t mount_count;
-	const struct sl_cdi_node *nodes;
-	size_t node_count;
-};
-
-/* 1 to SL_CDI_UID_MAX letters, digits and '-'; a '-' is neither first nor last. */
-SL_MUST_CHECK bool sl_cdi_is_uid(const char *uid);
-
 /* "sluice.dev/claim=UID-NUMBER", the id for the kubelet. Returns buf. */
-#define SL_CDI_ID_MAX (sizeof(SL_CDI_KIND) + SL_CDI_UID_MAX + 12)
+#define SL_CDI_ID_MAX (sizeof(SL_CDI_KIND) + SL_CDI_NAME_MAX + 12)
 const char *sl_cdi_id(const char *uid, unsigned int number, char buf[SL_CDI_ID_MAX]);
 
 /* Writes the claim's file in dir, which is made if absent; devices are numbered from 0. 0 or

@@ -435,7 +435,7 @@ void sl_kube_node_prepare(
 
 	if (!w)
 		return;
-	if (sl_cdi_is_uid(claim->uid) && sl_kube_is_name(claim->namespace) &&
+	if (sl_cdi_is_name(claim->uid) && sl_kube_is_name(claim->namespace) &&
 		sl_kube_is_name(claim->name)) {
 		(void)snprintf(path, sizeof(path),
 			"/apis/resource.k8s.io/v1/namespaces/%s/resourceclaims/%s",
@@ -493,7 +493,7 @@ void sl_kube_node_unprepare(
 	/* Requests in flight would recreate the workload afterwards. */
 	end_prepares(w);
 	sl_kube_story_forget(node->story, claim->uid);
-	if (!sl_cdi_is_uid(claim->uid)) {
+	if (!sl_cdi_is_name(claim->uid)) {
 		fail(w, "'%.63s' is no uid", claim->uid);
 		return;
 	}

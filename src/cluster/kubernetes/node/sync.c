@@ -27,7 +27,7 @@
 
 /* A claim's traces on this node. */
 struct trace {
-	char uid[SL_CDI_UID_MAX + 1];
+	char uid[SL_CDI_NAME_MAX + 1];
 	bool entry, file; /* sluiced has it; it has a CDI file */
 	bool claim;       /* the API server has it */
 	bool is_left;     /* the kubelet has prepared or unprepared it since the list */
@@ -55,7 +55,7 @@ static struct trace *trace_of(struct sl_kube_sync *sync, const char *uid)
 {
 	struct trace *trace = find(sync, uid);
 
-	if (trace || !sl_cdi_is_uid(uid))
+	if (trace || !sl_cdi_is_name(uid))
 		return trace;
 	if (sync->count == sync->room) {
 		size_t room = 2 * sync->room + 16;

@@ -58,16 +58,15 @@ static void test_which(void **state)
 static const char *become(const char *command, const char *folder, char out[4096])
 {
 	struct sl_msg_entry_reply entry = {.ok = 1};
-	struct sl_msg_run_reply run = {.ok = 1};
 	char text[256], *words[WORDS_MAX], **made = NULL;
 	struct sl_error err = {0};
 
 	strcpy(text, command);
 	split(text, words);
 	strcpy(entry.folder, folder);
-	strcpy(run.visible_out, "1,3");
+	strcpy(entry.visible_out, "1,3");
 	out[0] = '\0';
-	if (!sl_run_container_words(words, sl_run_container(words), &entry, &run,
+	if (!sl_run_container_words(words, sl_run_container(words), &entry,
 		    "/lib/libsluice.so", &made, &err)) {
 		assert_non_null(strstr(err.text, folder));
 		return NULL;
@@ -77,13 +76,15 @@ static const char *become(const char *command, const char *folder, char out[4096
 	return out;
 }
 
-#define OPTIONS                                                                         \
-	"--mount type=bind,source=/f,target=/run/sluice,readonly "                      \
-	"--mount type=bind,source=/lib/libsluice.so,target=/opt/sluice/libsluice.so,"   \
-	"readonly "                                                                     \
-	"--mount type=bind,source=/f/ld.so.preload,target=/etc/ld.so.preload,readonly " \
-	"-e SLUICE_SOCKET=/run/sluice/sluiced.sock -e CUDA_DEVICE_ORDER=PCI_BUS_ID "    \
+#define MOUNTS                                                                        \
+	"--mount type=bind,source=/f,target=/run/sluice,readonly "                    \
+	"--mount type=bind,source=/lib/libsluice.so,target=/opt/sluice/libsluice.so," \
+	"readonly "                                                                   \
+	"--mount type=bind,source=/f/ld.so.preload,target=/etc/ld.so.preload,readonly "
+#define VARIABLES                                                                    \
+	"-e SLUICE_SOCKET=/run/sluice/sluiced.sock -e CUDA_DEVICE_ORDER=PCI_BUS_ID " \
 	"-e CUDA_VISIBLE_DEVICES=1,3 "
+#define OPTIONS MOUNTS VARIABLES
 
 static void test_words(void **state)
 {
@@ -114,11 +115,9 @@ static void test_software(void **state)
 	(void)setenv("LD_LIBRARY_PATH", "/soft:/other", 1);
 	(void)unsetenv("SLUICE_SOFTGPU_CUDA");
 	assert_string_equal(become("podman run image", "/f", out),
-		"podman run " OPTIONS
-		"--mount type=bind,source=/box,target=/box,readonly "
-		"-e SLUICE_SOFTGPU=/box/gpu "
-		"--mount type=bind,source=/soft,target=/soft,readonly "
-		"-e LD_LIBRARY_PATH=/soft image");
+		"podman run " MOUNTS "--mount type=bind,source=/box,target=/box,readonly "
+		"--mount type=bind,source=/soft,target=/soft,readonly " VARIABLES
+		"-e SLUICE_SOFTGPU=/box/gpu -e LD_LIBRARY_PATH=/soft image");
 }
 
 int main(void)

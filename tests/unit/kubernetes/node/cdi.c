@@ -93,13 +93,13 @@ static void names_from_outside(void **state)
 	for (size_t i = 0; i < SL_ARRAY_LEN(bad); i++) {
 		struct sl_error err = {{0}};
 
-		assert_row_u64(bad[i], sl_cdi_is_uid(bad[i]), false);
+		assert_row_u64(bad[i], sl_cdi_is_name(bad[i]), false);
 		assert_int_equal(sl_cdi_write(dir, bad[i], devices, 1, &err), -EINVAL);
 		assert_row_contains(bad[i], err.text, "not the UID of a claim");
 		assert_int_equal(sl_cdi_remove(dir, bad[i], &err), -EINVAL);
 	}
-	assert_true(sl_cdi_is_uid(UID));
-	assert_true(sl_cdi_is_uid("7"));
+	assert_true(sl_cdi_is_name(UID));
+	assert_true(sl_cdi_is_name("7"));
 	assert_int_equal(access(dir, F_OK), -1);
 	assert_string_equal(sl_cdi_id(UID, 12, id), "sluice.dev/claim=" UID "-12");
 }
