@@ -28,6 +28,7 @@ status_of 64 "$S" cdi
 status_of 64 "$S" cdi -- -train
 check_file "a name that does not fit" "$T/out" "digits and -"
 status_of 64 "$S" cdi a/b
+status_of 64 "$S" cdi a.b
 status_of 64 "$S" cdi "$(printf %060d 0)"
 status_of 64 "$S" cdi train --gpu x
 status_of 64 "$S" cdi --remove train --write

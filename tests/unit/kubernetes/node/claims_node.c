@@ -359,8 +359,31 @@ static void the_watch_may_be_behind(void **state)
 	want_files("uid-a ");
 }
 
+/* As sluice cdi does. Returns its socket. */
+static const char *add_cdi(void)
+{
+	static char path[256];
+	struct rig_peer peer = rig_peer(&t.rig);
+	union sl_msg msg;
+
+	rig_hello(&peer, SL_ROLE_CONTROL, 0);
+	rig_expect(&peer, SL_MSG_WELCOME, &msg);
+	sl_wire_init(&msg, SL_MSG_ENTRY_ADD);
+	msg.entry_add.gpu_count = 1;
+	msg.entry_add.request_kind = SL_AMOUNT_BYTES;
+	msg.entry_add.priority_biased = SL_PRIORITY_BIAS;
+	sl_wire_str(msg.entry_add.key, sizeof(msg.entry_add.key), "cdi.train");
+	rig_send(&peer, &msg);
+	rig_expect(&peer, SL_MSG_ENTRY_REPLY, &msg);
+	assert_true(msg.entry_reply.ok);
+	rig_peer_end(&peer);
+	(void)snprintf(path, sizeof(path), "%s/sluiced.sock", msg.entry_reply.folder);
+	return path;
+}
+
 static void what_has_no_claim_ends(void **state)
 {
+	const char *cdi = add_cdi();
 	unsigned int asked;
 
 	prepare("a");
@@ -376,6 +399,8 @@ static void what_has_no_claim_ends(void **state)
 	restart_sluiced();
 	turn_until(!has_socket("a"));
 	want_files("");
+	/* It is no claim of a pod. */
+	assert_int_equal(access(cdi, F_OK), 0);
 }
 
 /* Also by one that follows, which compares sluiced with the claims. */
