@@ -4,6 +4,7 @@
 # installed again. Lintian and rpmbuild have nothing to say.
 # usage: sh tests/packaging/packages.sh BUILD_DIR
 # shellcheck source=tests/packaging/root.sh
+# shellcheck disable=SC2034 # root.sh reads END
 . "$(dirname "$0")/root.sh"
 "$TOP/tools/packages" dpkg-dev debhelper lintian rpm systemd-container || skip "debhelper, lintian, rpm and systemd-container cannot be installed"
 command -v apt-get >/dev/null 2>&1 || skip "this is no Debian"
