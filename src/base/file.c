@@ -214,22 +214,24 @@ int sl_file_pid_start(int pid, uint64_t *out_ticks)
 	return r;
 }
 
-int sl_file_pid_capabilities(int pid, uint64_t *out)
+int sl_file_pid_rights(int pid, struct sl_pid_rights *out)
 {
-	static const char field[] = "\nCapPrm:\t";
+	static const char gids[] = "\nGid:\t", capabilities[] = "\nCapPrm:\t";
 	sl_cleanup(sl_freep) char *text = NULL;
+	const char *gid, *permitted;
 	char path[64];
-	const char *at;
 	int r;
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/status", pid);
 	r = sl_file_read(path, 16384, &text, NULL);
 	if (r < 0)
 		return r;
-	at = strstr(text, field);
-	if (!at)
+	gid = strstr(text, gids);
+	permitted = strstr(text, capabilities);
+	if (!gid || !permitted)
 		return sl_err_origin(-EPROTO);
-	*out = strtoull(at + strlen(field), NULL, 16);
+	out->gid = (uint32_t)strtoul(gid + strlen(gids), NULL, 10);
+	out->capabilities = strtoull(permitted + strlen(capabilities), NULL, 16);
 	return 0;
 }
 

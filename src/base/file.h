@@ -50,8 +50,12 @@ SL_MUST_CHECK int sl_file_pid_stat(int pid, struct sl_pid_stat *out);
 /* Start time of a process in clock ticks since boot (field 22 of /proc/PID/stat); it differs when a
  * pid is reused. */
 SL_MUST_CHECK int sl_file_pid_start(int pid, uint64_t *out_ticks);
-/* Capabilities that a process may have (CapPrm of /proc/PID/status), a bit each. */
-SL_MUST_CHECK int sl_file_pid_capabilities(int pid, uint64_t *out);
+/* Of /proc/PID/status. */
+struct sl_pid_rights {
+	uint32_t gid;          /* the real one */
+	uint64_t capabilities; /* that it may have (CapPrm), a bit each */
+};
+SL_MUST_CHECK int sl_file_pid_rights(int pid, struct sl_pid_rights *out);
 /* Parent of a process, or negative errno. */
 SL_MUST_CHECK int sl_file_pid_parent(int pid);
 

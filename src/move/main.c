@@ -137,8 +137,9 @@ static bool keep_capabilities(uint64_t kept)
 	return syscall(SYS_capset, &head, data) == 0;
 }
 
-/* The driver reads files of this process in /proc that would be root's, so the user may trace it:
- * it must have nothing of the daemon's, such as its keys. Where the kernel or a container has no
+/* The driver reads files of this process in /proc that would be root's, so another user may trace it:
+ * it must have nothing of the daemon's, such as its keys. Root of a container may not: these files
+ * are root's anyway, and the helper sees the host's files. Where the kernel or a container has no
  * keys, none are shared. */
 static bool become(uid_t uid, gid_t gid, uint64_t capabilities)
 {
@@ -149,7 +150,7 @@ static bool become(uid_t uid, gid_t gid, uint64_t capabilities)
 		errno != ENOSYS && errno != EPERM)
 		return false;
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-	       prctl(PR_SET_DUMPABLE, 1) == 0;
+	       prctl(PR_SET_DUMPABLE, uid != 0) == 0;
 }
 
 static bool read_number(const char *text, unsigned long most, unsigned long *out)

@@ -42,7 +42,7 @@ end_bare
 kill -KILL $beside
 wait $beside 2>/dev/null
 # Of a workload, but without the library.
-$RUN --request 0 --limit 0.5 --name shed -- env -u LD_PRELOAD "$P/tenant" --bytes 64MiB --ms 60000 >"$T/shed" 2>"$T/shed.err" &
+$RUN --request 0 --limit 0.5 --name shed -- sh -c 'unset LD_PRELOAD; exec "$@"' sh "$P/tenant" --bytes 64MiB --ms 60000 >"$T/shed" 2>"$T/shed.err" &
 shed=$!
 wait_event "$T/shed" held
 until_true 20 happened UNMANAGED_OURS

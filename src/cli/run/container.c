@@ -81,21 +81,52 @@ static void add_mount(struct list *list, const struct sl_cdi_mount *mount)
 		mount->container_path);
 }
 
-/* Does a word of the user's say which GPUs the container has? */
+/* Options of `run` in these programs whose value is not the next word. */
+static const char flags[] = "detach help init interactive no-healthcheck no-hosts "
+			    "privileged publish-all quiet "
+			    "read-only replace rm rmi sig-proxy tls-verify tty";
+static const char short_flags[] = "Pdhiqt";
+
+static bool is_flag(const char *word)
+{
+	const char *at = strstr(flags, word);
+	size_t n = strlen(word);
+
+	return at && (at == flags || at[-1] == ' ') && (!at[n] || at[n] == ' ');
+}
+
+/* Is the next word the value of this option? An option that is not known counts as one with a
+ * value. */
+static bool takes_value(const char *option)
+{
+	size_t n = 1 + strspn(option + 1, short_flags);
+
+	/* -it, -ie A=B, -eA=B */
+	if (option[1] != '-')
+		return option[n] && !option[n + 1];
+	return !strchr(option, '=') && !is_flag(option + 2);
+}
+
+/* Does an option of the user's say which GPUs the container has? The program in the container may
+ * have options of the same name. words: behind `run`. */
 static bool names_gpus(char *const *words)
 {
-	for (; *words; words++) {
-		if (strncmp(*words, "--gpus", 6) == 0 || strstr(*words, "nvidia.com/gpu"))
+	for (; *words && **words == '-'; words++) {
+		bool takes = takes_value(*words) && words[1];
+
+		if (strncmp(*words, "--gpus", 6) == 0 ||
+			strstr(words[takes ? 1 : 0], "nvidia.com/gpu"))
 			return true;
+		words += takes;
 	}
 	return false;
 }
 
-static void add_gpus(struct list *list, char *const *words)
+static void add_gpus(struct list *list, char *const *words, size_t at)
 {
 	const struct runtime *runtime = runtime_of(words[0]);
 
-	if (getenv(SL_SOFTGPU_ENV) || names_gpus(words))
+	if (getenv(SL_SOFTGPU_ENV) || names_gpus(words + at))
 		return;
 	add(list, "%s", runtime->gpu_option);
 	add(list, "%s", runtime->gpu_value);
@@ -152,7 +183,7 @@ bool sl_run_container_words(char *const *words, size_t at,
 		add(&list, "-e");
 		add(&list, "%s", contents.device.env[i]);
 	}
-	add_gpus(&list, words);
+	add_gpus(&list, words, at);
 	if (runtime_of(words[0])->joined)
 		put_together(&list, runtime_of(words[0])->joined);
 	*out = list.full ? NULL : join(words, at, &list);

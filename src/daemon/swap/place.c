@@ -5,9 +5,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/log.h"
@@ -228,17 +226,13 @@ static int give_as(struct sl_client *client, uint64_t id, bool back, sl_ns drain
 		.back = back,
 		.lock_ms =
 			(uint32_t)sl_max_u64(1, sl_min_u64(drain / SL_MS, UINT32_MAX))};
-	char path[32];
-	struct stat st;
-	int r;
+	struct sl_pid_rights rights;
+	int r = sl_file_pid_rights(client->pid, &rights);
 
-	(void)snprintf(path, sizeof(path), "/proc/%d", (int)client->pid);
-	if (stat(path, &st) < 0)
-		return -errno;
-	order.gid = st.st_gid;
-	if (client->uid == 0 &&
-		(r = sl_file_pid_capabilities(client->pid, &order.capabilities)) < 0)
+	if (r < 0)
 		return r;
+	order.gid = rights.gid;
+	order.capabilities = client->uid == 0 ? rights.capabilities : 0;
 	if (back && is_moved(client))
 		pair(client, &order);
 	return sl_away_order(client->daemon->away, &order);

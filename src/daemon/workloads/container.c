@@ -29,6 +29,7 @@
 #define RUNS "/runs"
 /* A line has about 100 bytes; a host with thousands of mounts has as many lines. */
 #define MOUNTS_BYTES_MAX (4u << 20)
+#define NAMESPACES_MAX   256
 
 struct place {
 	char folder[SL_SOCKET_PATH_MAX];
@@ -90,25 +91,61 @@ static bool is_mounted(const struct place *place, const char *mounts)
 	return false;
 }
 
-/* NULL: in our own mount namespace, or dead. The caller frees. */
+/* Number of the process's mount namespace; 0: unknown. pid 0: the daemon's. */
+static uint64_t namespace_of(pid_t pid)
+{
+	char path[32] = "/proc/self/ns/mnt", name[64] = "";
+	uint64_t number = 0;
+
+	if (pid)
+		(void)snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)pid);
+	if (readlink(path, name, sizeof(name) - 1) > 0)
+		(void)sscanf(name, "mnt:[%" SCNu64, &number);
+	return number;
+}
+
+/* NULL: dead. The caller frees. */
 static char *mounts_of(pid_t pid)
 {
-	char path[32], own[64], other[64], *text = NULL;
-	ssize_t n = readlink("/proc/self/ns/mnt", own, sizeof(own)), m;
+	char path[32], *text = NULL;
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)pid);
-	m = readlink(path, other, sizeof(other));
-	if (n > 0 && n == m && memcmp(own, other, (size_t)n) == 0)
-		return NULL;
 	(void)snprintf(path, sizeof(path), "/proc/%d/mountinfo", (int)pid);
 	return sl_file_read(path, MOUNTS_BYTES_MAX, &text, NULL) == 0 ? text : NULL;
 }
 
-static bool is_in(const struct place *place, pid_t pid)
-{
-	sl_cleanup(sl_freep) char *mounts = mounts_of(pid);
+/* Mount namespaces that do not have the place; each is read once, as far as there is room. */
+struct others {
+	uint64_t number[NAMESPACES_MAX];
+	size_t count;
+};
 
-	return mounts && is_mounted(place, mounts);
+static bool is_other(const struct others *others, uint64_t number)
+{
+	for (size_t i = 0; i < others->count; i++) {
+		if (others->number[i] == number)
+			return true;
+	}
+	return false;
+}
+
+static void add_other(struct others *others, uint64_t number)
+{
+	if (number && others->count < NAMESPACES_MAX)
+		others->number[others->count++] = number;
+}
+
+static bool is_in(const struct place *place, pid_t pid, struct others *others)
+{
+	sl_cleanup(sl_freep) char *mounts = NULL;
+	uint64_t number = namespace_of(pid);
+
+	if (is_other(others, number))
+		return false;
+	mounts = mounts_of(pid);
+	if (mounts && is_mounted(place, mounts))
+		return true;
+	add_other(others, number);
+	return false;
 }
 
 static void close_dir(DIR **folder)
@@ -121,16 +158,18 @@ static void close_dir(DIR **folder)
 static pid_t oldest(const struct place *place, uint64_t *start)
 {
 	sl_cleanup(close_dir) DIR *folder = opendir("/proc");
+	struct others others = {.count = 0};
 	const struct dirent *entry;
 	pid_t found = 0;
 
+	add_other(&others, namespace_of(0));
 	while (folder && (entry = readdir(folder))) {
 		pid_t pid = (pid_t)atoi(entry->d_name);
 		struct sl_pid_stat stat = {0};
 
 		if (pid <= 0 || sl_file_pid_stat(pid, &stat) < 0 || stat.kernel_thread ||
 			stat.state == 'Z' || (found && stat.start_ticks >= *start) ||
-			!is_in(place, pid))
+			!is_in(place, pid, &others))
 			continue;
 		found = pid;
 		*start = stat.start_ticks;
@@ -163,8 +202,10 @@ bool sl_container_follow(struct sl_workload *workload)
 
 struct sl_workload *sl_container_workload(struct sl_daemon *daemon, pid_t pid)
 {
-	sl_cleanup(sl_freep) char *mounts = mounts_of(pid);
+	sl_cleanup(sl_freep) char *mounts = NULL;
 
+	if (namespace_of(pid) != namespace_of(0))
+		mounts = mounts_of(pid);
 	if (!mounts)
 		return NULL;
 	sl_list_foreach (link, &daemon->workload_list) {

@@ -23,13 +23,14 @@ struct sl_options sl_options = {
 #undef SL_OPTION
 };
 
-/* In a container that was given the library and a socket: its programs are limited whatever
- * environment they start with. Keeps errno. */
+/* In a container that was given the library and a socket's folder: its programs are limited whatever
+ * environment they start with, and while there is no daemon, whose socket would be there. Keeps
+ * errno. */
 static bool is_contained(void)
 {
 	int error = errno;
 	bool is = access(SL_PATHS_CONTAINER_LIBRARY, F_OK) == 0 &&
-		  access(SL_PATHS_SYSTEM_SOCKET, F_OK) == 0;
+		  access(SL_PATHS_CONTAINER, F_OK) == 0;
 
 	errno = error;
 	return is;

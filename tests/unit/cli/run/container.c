@@ -98,6 +98,16 @@ static void test_words(void **state)
 		"docker run " OPTIONS "--gpus all image");
 	assert_string_equal(become("docker run --gpus=all image", "/f", out),
 		"docker run " OPTIONS "--gpus=all image");
+	assert_string_equal(
+		become("docker run -it --name x -e A=b --gpus 1 image", "/f", out),
+		"docker run " OPTIONS "-it --name x -e A=b --gpus 1 image");
+	assert_string_equal(
+		become("podman run --rm -dv /a:/a image cmd --gpus 1", "/f", out),
+		"podman run " OPTIONS
+		"--device nvidia.com/gpu=all --rm -dv /a:/a image cmd --gpus 1");
+	assert_string_equal(
+		become("podman run --device nvidia.com/gpu=0 image", "/f", out),
+		"podman run " OPTIONS "--device nvidia.com/gpu=0 image");
 	assert_string_equal(become("podman-compose up x", "/f", out),
 		"podman-compose --podman-run-args=" OPTIONS
 		"--device nvidia.com/gpu=all up x");
