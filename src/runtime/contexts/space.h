@@ -32,7 +32,7 @@ struct sl_space {
 	bool flushing;          /* a thread is between taking a batch and settling it */
 	pthread_t flusher;      /* that thread; valid while flushing */
 	uint32_t flushes;       /* futex: counts flushes that have ended */
-	uint32_t round;         /* the last sl_memory_flush_all that visited the space */
+	uint64_t round;         /* the last sl_memory_flush_all that visited the space */
 	struct sl_link regions; /* live ones */
 	struct sl_link leaving; /* freed regions, still mapped */
 	struct sl_link slabs;

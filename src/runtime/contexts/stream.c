@@ -36,7 +36,8 @@ static struct sl_link buckets[BUCKETS];
 static struct sl_link gone = SL_LIST_INIT(gone); /* found by no handle */
 static struct sl_link spares = SL_LIST_INIT(spares);
 static bool ready;
-static uint32_t rounds;
+static uint64_t rounds;
+static uint32_t holds; /* calls under way that may end a context */
 
 /* --- finding ---------------------------------------------------------------------------------- */
 
@@ -255,6 +256,13 @@ static CUresult event_for(struct sl_stream *stream, struct event **out)
 	return r;
 }
 
+/* An event that could not be recorded: its context may have ended. */
+static void discard(struct event *event)
+{
+	(void)sl_real.cuEventDestroy_v2(event->handle);
+	free(event);
+}
+
 CUresult sl_stream_mark(struct sl_stream *stream, uint64_t *mark)
 {
 	struct event *event;
@@ -268,10 +276,10 @@ CUresult sl_stream_mark(struct sl_stream *stream, uint64_t *mark)
 		*mark = event->mark = ++stream->given;
 		sl_list_push_tail(&stream->events, &event->link);
 		stream->event_count++;
-	} else {
-		sl_list_push_head(&spares, &event->link);
 	}
 	sl_books_unlock();
+	if (r != CUDA_SUCCESS)
+		discard(event);
 	return r;
 }
 
@@ -326,18 +334,18 @@ bool sl_stream_wait(struct sl_stream *waiter, struct sl_stream *stream, uint64_t
 /* --- looking ---------------------------------------------------------------------------------- */
 
 /* Under the lock: the next stream with marks under way that this round has not seen. */
-static struct sl_stream *next_in(struct sl_link *list, uint32_t round)
+static struct sl_stream *next_in(struct sl_link *list, uint64_t round)
 {
 	sl_list_foreach (link, list) {
 		struct sl_stream *s = SL_LIST_ENTRY(link, struct sl_stream, link);
 
-		if (s->round != round && s->event_count && !s->dying)
+		if (s->round < round && s->event_count && !s->dying)
 			return s;
 	}
 	return NULL;
 }
 
-static struct sl_stream *next_of_round(uint32_t round)
+static struct sl_stream *next_of_round(uint64_t round)
 {
 	struct sl_stream *found = next_in(&gone, round);
 
@@ -378,7 +386,7 @@ void sl_stream_look(void)
 {
 	CUstreamCaptureMode mode = sl_capture_relax();
 	struct sl_stream *stream;
-	uint32_t round;
+	uint64_t round;
 
 	sl_books_lock();
 	round = ++rounds;
@@ -428,13 +436,13 @@ static bool is_asked(CUcontext ctx)
 	return false;
 }
 
-static void set_dying(struct sl_link *events, CUcontext ctx, bool on)
+static void set_dying(struct sl_link *events, CUcontext ctx)
 {
 	sl_list_foreach (link, events) {
 		struct event *event = SL_LIST_ENTRY(link, struct event, link);
 
 		if (event->ctx == ctx)
-			event->dying = on;
+			event->dying = true;
 	}
 }
 
@@ -444,6 +452,7 @@ void sl_stream_hold_context(CUcontext ctx)
 
 	sl_books_lock();
 	make_ready();
+	holds++;
 	for (int i = 0; i < BUCKETS; i++)
 		sl_list_foreach_safe (link, &buckets[i]) {
 			struct sl_stream *s = SL_LIST_ENTRY(link, struct sl_stream, link);
@@ -457,7 +466,7 @@ void sl_stream_hold_context(CUcontext ctx)
 		if (s->ctx == ctx)
 			s->dying = true;
 	}
-	set_dying(&spares, ctx, true);
+	set_dying(&spares, ctx);
 	while (is_asked(ctx) && sl_clock_now() < end_ns) {
 		sl_books_unlock();
 		sl_futex_pause(100 * SL_US);
@@ -479,32 +488,46 @@ static void free_events(struct sl_link *events, CUcontext ctx, bool all)
 	}
 }
 
+/* No call is under way that may end a context. */
+static void revive(void)
+{
+	sl_list_foreach_safe (link, &gone) {
+		struct sl_stream *s = SL_LIST_ENTRY(link, struct sl_stream, link);
+
+		s->dying = false;
+		free_if_over(s);
+	}
+	sl_list_foreach (link, &spares)
+		SL_LIST_ENTRY(link, struct event, link)->dying = false;
+}
+
 void sl_stream_end_context(CUcontext ctx, bool gone_now)
 {
 	sl_books_lock();
 	sl_list_foreach_safe (link, &gone) {
 		struct sl_stream *s = SL_LIST_ENTRY(link, struct sl_stream, link);
 
-		if (s->ctx != ctx || !s->dying)
+		if (!gone_now || s->ctx != ctx || !s->dying)
 			continue;
 		s->dying = false;
-		if (gone_now) {
-			free_events(&s->events, ctx, true);
-			s->event_count = 0;
-			s->reached = UINT64_MAX;
-		}
+		free_events(&s->events, ctx, true);
+		s->event_count = 0;
+		s->reached = UINT64_MAX;
 		free_if_over(s);
 	}
 	if (gone_now)
 		free_events(&spares, ctx, false);
-	else
-		set_dying(&spares, ctx, false);
+	if (holds)
+		holds--;
+	if (!holds)
+		revive();
 	sl_books_unlock();
 }
 
 void sl_stream_forget(void)
 {
 	ready = false;
+	holds = 0;
 	sl_list_init(&gone);
 	sl_list_init(&spares);
 }

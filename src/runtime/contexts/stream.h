@@ -24,9 +24,9 @@ struct sl_stream {
 	CUcontext ctx;
 	uint32_t users;  /* shelves and threads that hold the pointer */
 	uint32_t inside; /* threads that ask the driver about its events */
-	uint32_t round;  /* the last sl_stream_look that visited it */
+	uint64_t round;  /* the last sl_stream_look that visited it */
 	bool gone;       /* no longer found by its handle */
-	bool dying;      /* its context is being destroyed */
+	bool dying;      /* its context may be being destroyed */
 	uint64_t given,
 		reached; /* the newest mark, and the newest that is known to be reached */
 	struct sl_link events; /* marks that are not known to be reached, oldest first */
@@ -58,7 +58,8 @@ void sl_stream_look(void);
 
 /* The handle is about to be destroyed: a new stream may get it at once. No lock. */
 void sl_stream_drop(CUstream handle);
-/* Around a call that may end the context. After hold none of its events is used. */
+/* Around a call that may end the context; several threads may be in such calls. After hold none of
+ * its events is used. */
 void sl_stream_hold_context(CUcontext ctx);
 void sl_stream_end_context(CUcontext ctx, bool gone);
 /* In the child of a fork. */

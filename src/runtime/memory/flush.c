@@ -212,7 +212,7 @@ CUresult sl_memory_flush(struct sl_space *space, bool everything)
 	return flush(space, everything, FLUSH_FULLY);
 }
 
-static struct sl_space *next_of_round(uint32_t round, const struct sl_gpu *gpu)
+static struct sl_space *next_of_round(uint64_t round, const struct sl_gpu *gpu)
 {
 	struct sl_space *found = NULL;
 
@@ -220,7 +220,7 @@ static struct sl_space *next_of_round(uint32_t round, const struct sl_gpu *gpu)
 	sl_list_foreach (link, &sl_spaces) {
 		struct sl_space *space = SL_LIST_ENTRY(link, struct sl_space, link);
 
-		if (space->round != round && (!gpu || space->gpu == gpu)) {
+		if (space->round < round && (!gpu || space->gpu == gpu)) {
 			found = space;
 			found->round = round;
 			found->users++;
@@ -231,16 +231,16 @@ static struct sl_space *next_of_round(uint32_t round, const struct sl_gpu *gpu)
 	return found;
 }
 
-static uint32_t next_round(void)
+static uint64_t next_round(void)
 {
-	static uint32_t rounds;
+	static uint64_t rounds;
 
 	return __atomic_add_fetch(&rounds, 1, __ATOMIC_RELAXED);
 }
 
 void sl_memory_flush_idle(struct sl_gpu *gpu)
 {
-	uint32_t round = next_round();
+	uint64_t round = next_round();
 	struct sl_space *space;
 
 	while ((space = next_of_round(round, gpu))) {
@@ -252,7 +252,7 @@ void sl_memory_flush_idle(struct sl_gpu *gpu)
 
 void sl_memory_flush_all(bool everything)
 {
-	uint32_t round = next_round();
+	uint64_t round = next_round();
 	struct sl_space *space;
 
 	while ((space = next_of_round(round, NULL))) {

@@ -8,6 +8,7 @@
 #include "../fake.h"
 #include "../stub.h"
 
+#include "runtime/contexts/stream.h"
 #include "runtime/memory/memory.h"
 #include "runtime/real/real.h"
 #include "runtime/session/session.h"
@@ -38,6 +39,8 @@ static struct {
 	uint64_t at;
 } events[EVENTS];
 static unsigned int event_count, records, record_fails;
+static unsigned int ended_events, stale; /* events that went with their context; uses of them */
+static void (*on_query)(void);
 
 static unsigned int index_of(CUstream stream)
 {
@@ -68,6 +71,10 @@ static CUresult event_record(CUevent event, CUstream stream)
 		record_fails--;
 		return CUDA_ERROR_UNKNOWN - 1;
 	}
+	if ((uintptr_t)event <= ended_events) {
+		stale++;
+		return CUDA_ERROR_INVALID_HANDLE;
+	}
 	records++;
 	events[(uintptr_t)event].stream = s;
 	events[(uintptr_t)event].at = work[s].submitted;
@@ -81,7 +88,15 @@ static bool is_done(CUevent event)
 
 static CUresult event_query(CUevent event)
 {
+	stale += (uintptr_t)event <= ended_events;
+	if (on_query)
+		on_query();
 	return is_done(event) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+
+static CUresult event_destroy(CUevent event)
+{
+	return CUDA_SUCCESS;
 }
 
 static CUresult wait_event(CUstream stream, CUevent event, unsigned int flags)
@@ -188,6 +203,7 @@ static void start(void)
 	sl_real.cuEventCreate = event_create;
 	sl_real.cuEventRecord = event_record;
 	sl_real.cuEventQuery = event_query;
+	sl_real.cuEventDestroy_v2 = event_destroy;
 	sl_real.cuStreamWaitEvent = wait_event;
 	sl_real.cuCtxSynchronize = synchronize;
 	sl_real.cuStreamSynchronize = stream_synchronize;
@@ -710,6 +726,74 @@ static void body_context(void)
 	finish();
 }
 
+/* Two threads release a context at once; only the second release ends it. */
+static void body_two_releases(void)
+{
+	CUdeviceptr at[3];
+
+	start();
+	for (int i = 0; i < 3; i++)
+		at[i] = take(4096, A);
+	give(at[0], A);
+	sl_stream_look();
+	submit(B);
+	give(at[1], B);
+	sl_stream_hold_context(ctx);
+	sl_stream_hold_context(ctx);
+	sl_stream_end_context(ctx, false);
+	sl_stream_look();
+	ended_events = event_count;
+	sl_stream_end_context(ctx, true);
+	sl_stream_look();
+	give(at[2], C);
+	CHECK_EQ(stale, 0);
+	finish();
+}
+
+/* An event that cannot be recorded is not tried again. */
+static void body_stale_event(void)
+{
+	CUdeviceptr at;
+
+	start();
+	give(take(4096, A), A);
+	sl_stream_look();
+	ended_events = event_count;
+	at = take(4096, A);
+	CHECK_EQ(cuMemFreeAsync(at, A), CUDA_ERROR_INVALID_HANDLE);
+	give(at, A);
+	CHECK_EQ(stale, 1);
+	finish();
+}
+
+static unsigned int looks;
+
+static void look_inside(void)
+{
+	static bool inside;
+
+	CHECK(++looks < 100);
+	if (inside)
+		return;
+	inside = true;
+	sl_stream_look();
+	inside = false;
+}
+
+/* Other threads that look do not make a look longer. */
+static void body_two_looks(void)
+{
+	start();
+	submit(A);
+	give(take(4096, A), A);
+	submit(B);
+	give(take(4096, B), B);
+	on_query = look_inside;
+	sl_stream_look();
+	on_query = NULL;
+	finish();
+}
+
 #define TESTS(T)        \
 	T(same_stream)  \
 	T(other_stream) \
@@ -727,7 +811,10 @@ static void body_context(void)
 	T(freed_now)    \
 	T(faults)       \
 	T(pools)        \
-	T(context)
+	T(context)      \
+	T(two_releases) \
+	T(stale_event)  \
+	T(two_looks)
 #define SCENE(name)                           \
 	static void test_##name(void **state) \
 	{                                     \
