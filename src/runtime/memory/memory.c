@@ -176,9 +176,9 @@ static bool is_due(const struct sl_space *space)
 	       space->idle_slabs - space->empty_slabs > SL_EMPTY_SLABS_KEPT;
 }
 
-/* Under the lock. Takes what begins at ptr from the program and uses the space. False: nothing live
- * begins there. */
-static bool take_from_program(struct sl_block *block, CUdeviceptr ptr)
+/* Under the lock. Takes what begins at ptr from the program and uses the space; or the program's
+ * error. */
+static CUresult take_from_program(struct sl_block *block, CUdeviceptr ptr)
 {
 	CUdeviceptr base;
 
@@ -186,22 +186,24 @@ static bool take_from_program(struct sl_block *block, CUdeviceptr ptr)
 		struct sl_region *region = sl_region_of(block);
 
 		if (!region->live || block->backing.base != ptr)
-			return false;
+			return CUDA_ERROR_INVALID_VALUE;
 		region->live = false;
 		sl_list_unlink(&region->link);
 		sl_block_take(block);
 	} else if (block->kind == SL_BLOCK_TRACT) {
-		if (!sl_stock_take_back(block, ptr))
-			return false;
+		CUresult r = sl_stock_take_back(block, ptr);
+
+		if (r != CUDA_SUCCESS)
+			return r;
 	} else {
 		struct sl_slot *slot = sl_slab_slot(sl_slab_of(block), ptr, &base);
 
 		if (!slot || base != ptr || slot->state != SL_SLOT_LIVE)
-			return false;
+			return CUDA_ERROR_INVALID_VALUE;
 		sl_slab_quarantine(sl_slab_of(block), slot);
 	}
 	block->space->users++;
-	return true;
+	return CUDA_SUCCESS;
 }
 
 int sl_memory_free(CUdeviceptr ptr, bool may_block, CUresult *result)
@@ -218,8 +220,8 @@ int sl_memory_free(CUdeviceptr ptr, bool may_block, CUresult *result)
 		return SL_MEMORY_FOREIGN;
 	}
 	*result = __atomic_load_n(&block->space->broken, __ATOMIC_RELAXED);
-	if (*result == CUDA_SUCCESS && !take_from_program(block, ptr))
-		*result = CUDA_ERROR_INVALID_VALUE;
+	if (*result == CUDA_SUCCESS)
+		*result = take_from_program(block, ptr);
 	if (*result != CUDA_SUCCESS) {
 		sl_books_unlock();
 		return SL_MEMORY_OURS;

@@ -5,6 +5,7 @@
  * back is out of all lists first, and goes to the driver without a lock.
  */
 #include "runtime/memory/stock.h"
+#include "runtime/contexts/capture.h"
 #include "runtime/contexts/space.h"
 #include "runtime/gate/control.h"
 #include "runtime/memory/giving.h"
@@ -127,6 +128,8 @@ static void take_empty(struct sl_stock *stock, const struct sl_space *space,
 
 void sl_stock_discard(struct sl_link *tracts)
 {
+	CUstreamCaptureMode mode = sl_capture_relax();
+
 	sl_list_foreach_safe (link, tracts) {
 		struct sl_tract *tract = SL_LIST_ENTRY(link, struct sl_tract, in_stock);
 		struct sl_space *space = tract->block.space;
@@ -142,6 +145,7 @@ void sl_stock_discard(struct sl_link *tracts)
 		sl_tract_free(tract);
 		sl_space_leave(space);
 	}
+	sl_capture_unrelax(mode);
 }
 
 void sl_stock_give_back(
@@ -224,18 +228,19 @@ void sl_stock_take_all(struct sl_space *space, struct sl_link *tracts)
 
 /* --- for memory.c ----------------------------------------------------------------------------- */
 
-bool sl_stock_take_back(struct sl_block *block, CUdeviceptr ptr)
+CUresult sl_stock_take_back(struct sl_block *block, CUdeviceptr ptr)
 {
 	struct sl_space *space = block->space;
 	struct sl_cut *cut = sl_stock_live_cut(block, ptr);
 	struct sl_shelf *shelf;
 
 	if (!cut || cut->extent.address != ptr)
-		return false;
+		return CUDA_ERROR_INVALID_VALUE;
 	shelf = sl_shelf_of(&cut->tract->stock->shelves, space, &space->everything);
-	if (shelf)
-		sl_stock_put_back(shelf, cut, ++space->everything.given);
-	return shelf;
+	if (!shelf)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	sl_stock_put_back(shelf, cut, ++space->everything.given);
+	return CUDA_SUCCESS;
 }
 
 bool sl_stock_describe(

@@ -66,8 +66,9 @@ bool sl_stock_describe(
 	struct sl_block *block, CUdeviceptr ptr, struct sl_memory_info *out);
 void sl_stock_set_sync_memops(struct sl_block *block, CUdeviceptr ptr, bool on);
 /* Under the books' lock: takes what begins at ptr from the program; it is reused after the next
- * flush of its space. False: nothing live begins there. */
-bool sl_stock_take_back(struct sl_block *block, CUdeviceptr ptr);
+ * flush of its space. CUDA_ERROR_INVALID_VALUE: nothing live begins there. Without host memory
+ * CUDA_ERROR_OUT_OF_MEMORY; it stays the program's. */
+SL_MUST_CHECK CUresult sl_stock_take_back(struct sl_block *block, CUdeviceptr ptr);
 /* Under the books' lock: would a flush find work there? */
 bool sl_stock_is_due(const struct sl_space *space, bool everything);
 /* All work of the space is done up to this mark of space->everything. Gives back unused memory:
@@ -75,7 +76,7 @@ bool sl_stock_is_due(const struct sl_space *space, bool everything);
 void sl_stock_flushed(struct sl_space *space, bool everything);
 /* Under the books' lock: the space is dead; its tracts go to the list. */
 void sl_stock_take_all(struct sl_space *space, struct sl_link *tracts);
-/* Gives the memory of these tracts back to the driver. */
+/* Gives the memory of these tracts back to the driver, also while another thread captures. */
 void sl_stock_discard(struct sl_link *tracts);
 /* In the child of a fork. */
 void sl_stock_forget(void);

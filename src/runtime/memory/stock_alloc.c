@@ -197,18 +197,20 @@ static bool promise(struct sl_stock *stock, uint64_t bytes)
 	return fits;
 }
 
-/* Under the lock: enters a new tract and takes the allocation from it. 0: not possible. */
-static CUdeviceptr enter_tract(const struct want *want, struct sl_tract *tract)
+/* Under the lock: enters a new tract and takes the allocation from it. */
+static CUresult enter_tract(
+	const struct want *want, struct sl_tract *tract, CUdeviceptr *at)
 {
 	struct sl_stock *stock = want->stock;
 	struct sl_backing *backing = &tract->block.backing;
-	struct sl_shelf *any = want->space->dead
-				       ? NULL
-				       : sl_shelf_of(&stock->shelves, want->space, NULL);
+	struct sl_shelf *any;
 	struct sl_cut *cut;
 
+	if (want->space->dead)
+		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+	any = sl_shelf_of(&stock->shelves, want->space, NULL);
 	if (!any || !sl_pagemap_set(backing->base, backing->bytes, &tract->block))
-		return 0;
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	sl_list_push_tail(&want->space->tracts, &tract->in_space);
 	sl_list_push_tail(&stock->tracts, &tract->in_stock);
 	stock->reserved += backing->bytes;
@@ -216,7 +218,8 @@ static CUdeviceptr enter_tract(const struct want *want, struct sl_tract *tract)
 	sl_stock_count_idle(tract, 1);
 	cut = sl_tract_whole(tract);
 	sl_shelf_put(any, cut, 0);
-	return take_cut(want, cut);
+	*at = take_cut(want, cut);
+	return CUDA_SUCCESS;
 }
 
 /* Devices that may use the pool's memory. */
@@ -242,11 +245,11 @@ static CUresult fill_tract(
 	if (r != CUDA_SUCCESS)
 		return r;
 	sl_books_lock();
-	*at = enter_tract(want, tract);
+	r = enter_tract(want, tract, at);
 	sl_books_unlock();
-	if (!*at) {
+	if (r != CUDA_SUCCESS) {
 		sl_supply_discard(want->space->gpu, backing);
-		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+		return r;
 	}
 	/* Access that was given meanwhile. */
 	sl_peer_open_to(*at, allowed(want->stock) & ~mask);

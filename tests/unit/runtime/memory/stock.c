@@ -10,6 +10,7 @@
 
 #include "runtime/contexts/stream.h"
 #include "runtime/memory/memory.h"
+#include "runtime/memory/tract.h"
 #include "runtime/real/real.h"
 #include "runtime/session/session.h"
 
@@ -39,7 +40,8 @@ static struct {
 	uint64_t at;
 } events[EVENTS];
 static unsigned int event_count, records, record_fails;
-static unsigned int ended_events, stale; /* events that went with their context; uses of them */
+static unsigned int ended_events,
+	stale; /* events that went with their context; uses of them */
 static void (*on_query)(void);
 
 static unsigned int index_of(CUstream stream)
@@ -681,6 +683,72 @@ static void body_faults(void)
 	finish();
 }
 
+static unsigned int shelves_fail;
+
+void *__real_calloc(size_t count, size_t bytes);
+void *__wrap_calloc(size_t count, size_t bytes);
+
+void *__wrap_calloc(size_t count, size_t bytes)
+{
+	if (bytes != sizeof(struct sl_shelf) || !shelves_fail)
+		return __real_calloc(count, bytes);
+	shelves_fail--;
+	return NULL;
+}
+
+static void body_no_host_memory(void)
+{
+	CUdeviceptr at;
+
+	start();
+	shelves_fail = 2; /* for the step, and for what is needed */
+	CHECK_EQ(cuMemAllocAsync(&at, 4096, A), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQ(shelves_fail, 0);
+	at = take(4096, A);
+	shelves_fail = 1;
+	CHECK_EQ(cuMemFree_v2(at), CUDA_ERROR_OUT_OF_MEMORY);
+	shelves_fail = 1;
+	CHECK_EQ(cuMemFreeAsync(at, A), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQ(cuMemFree_v2(at), CUDA_SUCCESS);
+	check_books(0);
+	finish();
+}
+
+/* --- capture ---------------------------------------------------------------------------------- */
+
+static CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+static CUresult (*unmap_now)(CUdeviceptr at, size_t bytes);
+
+static CUresult exchange_mode(CUstreamCaptureMode *to)
+{
+	CUstreamCaptureMode was = mode;
+
+	mode = *to;
+	*to = was;
+	return CUDA_SUCCESS;
+}
+
+static CUresult unmap(CUdeviceptr at, size_t bytes)
+{
+	CHECK_EQ(mode, CU_STREAM_CAPTURE_MODE_RELAXED);
+	return unmap_now(at, bytes);
+}
+
+/* A driver refuses to unmap while another thread captures, unless the thread is relaxed. */
+static void body_capture(void)
+{
+	start();
+	give(take(4096, A), A);
+	unmap_now = sl_real.cuMemUnmap;
+	sl_real.cuMemUnmap = unmap;
+	sl_real.cuThreadExchangeStreamCaptureMode = exchange_mode;
+	CHECK_EQ(cuMemPoolTrimTo(POOL, 0), CUDA_SUCCESS);
+	CHECK_EQ(mode, CU_STREAM_CAPTURE_MODE_GLOBAL);
+	check_books(0);
+	sl_real.cuMemUnmap = unmap_now;
+	finish();
+}
+
 /* --- pools ------------------------------------------------------------------------------------ */
 
 static void body_pools(void)
@@ -794,26 +862,28 @@ static void body_two_looks(void)
 	finish();
 }
 
-#define TESTS(T)        \
-	T(same_stream)  \
-	T(other_stream) \
-	T(waits)        \
-	T(neighbours)   \
-	T(gathered)     \
-	T(new_stream)   \
-	T(own_streams)  \
-	T(random)       \
-	T(threshold)    \
-	T(reserve)      \
-	T(pressure)     \
-	T(idle)         \
-	T(wrong)        \
-	T(freed_now)    \
-	T(faults)       \
-	T(pools)        \
-	T(context)      \
-	T(two_releases) \
-	T(stale_event)  \
+#define TESTS(T)          \
+	T(same_stream)    \
+	T(other_stream)   \
+	T(waits)          \
+	T(neighbours)     \
+	T(gathered)       \
+	T(new_stream)     \
+	T(own_streams)    \
+	T(random)         \
+	T(threshold)      \
+	T(reserve)        \
+	T(pressure)       \
+	T(idle)           \
+	T(wrong)          \
+	T(freed_now)      \
+	T(faults)         \
+	T(pools)          \
+	T(context)        \
+	T(two_releases)   \
+	T(stale_event)    \
+	T(no_host_memory) \
+	T(capture)        \
 	T(two_looks)
 #define SCENE(name)                           \
 	static void test_##name(void **state) \
