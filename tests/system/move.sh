@@ -338,7 +338,7 @@ heard "no library" "away $$ unable 500 cuInit"
 )
 heard "no GPU: away" "away $$ unable 100 cuInit"
 heard "no GPU: back" "back $$ unable 100 cuInit"
-"$B/sluice-move" 0 0 3<&- 2>"$T/by-hand"
+"$B/sluice-move" 0 0 0 3<&- 2>"$T/by-hand"
 check "by hand" $? = 64
 
 # --- Users.
