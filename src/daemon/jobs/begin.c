@@ -7,15 +7,10 @@
  */
 #include "daemon/gpu/inventory.h"
 #include "daemon/jobs/internal.h"
+#include "daemon/state/commit.h"
 #include "daemon/workloads/park.h"
 #include "daemon/workloads/workload.h"
 
-/* Its user named its GPU, or a process uses it. */
-static bool is_bound(const struct sl_workload *workload)
-{
-	return !(workload->flags & SL_WORKLOAD_LATE) ||
-	       !sl_list_is_empty(&workload->clients);
-}
 
 /* GPUs of the kind of its own: its size, pool and rules hold there, too. */
 static uint32_t alike(const struct sl_jobs *jobs, uint32_t own)
@@ -40,7 +35,7 @@ uint32_t sl_jobs_may_begin_on(
 	const struct sl_job_task *task = workload->task;
 	uint32_t own = sl_workload_gpus(workload), gpus;
 
-	if (!jobs || is_bound(workload) || workload->park != SL_PARK_NOT ||
+	if (!jobs || !(workload->flags & SL_WORKLOAD_LATE) || workload->park != SL_PARK_NOT ||
 		(task && task->phase != SL_PHASE_RUNS))
 		return 0;
 	gpus = alike(jobs, own) & sl_inventory_usable(daemon, NULL) &
@@ -57,6 +52,11 @@ void sl_jobs_begins(struct sl_daemon *daemon, struct sl_workload *workload)
 
 	event.workload_begins.workload = workload->id;
 	event.workload_begins.gpu_mask = sl_jobs_may_begin_on(daemon, workload);
+	/* From now on it is bound: a program may remember what its first process was told. */
+	if (workload->flags & SL_WORKLOAD_LATE) {
+		workload->flags &= ~SL_WORKLOAD_LATE;
+		sl_commit_soon(daemon);
+	}
 	if (!event.workload_begins.gpu_mask)
 		return;
 	sl_drive(daemon, &event);

@@ -177,6 +177,9 @@ static bool ask_machine(struct sl_jobs *jobs, struct sl_job_task *task, uint32_t
 	const struct sl_cluster_action *no = &jobs->move_refusal;
 	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_TASK_MOVE};
 
+	/* A process may have made its context since the last look. */
+	if (!task->job->moves && sl_jobs_may_move(jobs, task->job))
+		sl_jobs_put_anew(jobs, task->job);
 	event.task_move.job = task->job->row.id;
 	event.task_move.task = task->number;
 	event.task_move.gpu_mask = mask;
