@@ -109,17 +109,16 @@ enum sl_probe { SL_PROBE_OFF = 0, SL_PROBE_WATCH, SL_PROBE_PROVE, SL_PROBES };
  * reports the context's measured size before COMMIT. */
 #define SL_NODE_ASK_CONTEXT 4u
 
-#define SL_SET_REQUEST  1u
-#define SL_SET_LIMIT    2u
-#define SL_SET_PRIORITY 4u
-#define SL_SET_FLAGS    8u /* all of SL_WORKLOAD_*, without the chain */
-#define SL_SET_WAIT     16u
-#define SL_SET_WARM     32u
-#define SL_SET_GRACE    64u
-#define SL_SET_DETACH   128u
-/* Not the node's: shares of the GPUs' time */
+#define SL_SET_REQUEST         1u
+#define SL_SET_LIMIT           2u
+#define SL_SET_PRIORITY        4u
+#define SL_SET_FLAGS           8u /* all of SL_WORKLOAD_*, without the chain */
+#define SL_SET_WAIT            16u
+#define SL_SET_WARM            32u
+#define SL_SET_GRACE           64u
+#define SL_SET_DETACH          128u
 #define SL_SET_COMPUTE_REQUEST 256u
-#define SL_SET_COMPUTE_LIMIT   512u
+#define SL_SET_COMPUTE_LIMIT   512u  /* not the node's */
 #define SL_SET_CHAIN           1024u /* the chain in flags */
 
 /* The flags after a change of those that `which` names. */

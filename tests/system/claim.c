@@ -4,7 +4,8 @@
  *   claim add SOCKET KEY GPU REQUEST_MIB LIMIT_MIB [reaches]
  *   claim end SOCKET KEY
  *
- * GPU: its UUID. reaches: its containers may get other GPUs' device nodes. Prints the reply; status
+ * GPU: its UUID. reaches: its containers may get other GPUs' device nodes.
+ * COMPUTE of the environment: its compute request in thousandths. Prints the reply; status
  * 1 if it is a refusal, 75 if another workload is leaving the GPU.
  */
 #include "wire/wire.h"
@@ -36,12 +37,14 @@ static int connect_to(const char *path)
 static void fill_add(char **word, int count, union sl_msg *msg)
 {
 	struct sl_msg_entry_add *add = &msg->entry_add;
+	const char *compute = getenv("COMPUTE");
 
 	sl_wire_init(msg, SL_MSG_ENTRY_ADD);
 	add->request_kind = add->limit_kind = SL_AMOUNT_BYTES;
 	add->request_value = strtoull(word[5], NULL, 10) * SL_MIB;
 	add->limit_value = strtoull(word[6], NULL, 10) * SL_MIB;
 	add->gpu_count = 1;
+	add->compute_request_pm = compute ? (uint32_t)strtoul(compute, NULL, 10) : 0;
 	add->priority_biased = SL_PRIORITY_BIAS;
 	add->flags = SL_RUN_VISIBLE_SET | (count > 7 ? SL_ENTRY_REACHES : 0);
 	sl_wire_str(add->key, sizeof(add->key), word[3]);

@@ -101,6 +101,27 @@ unclaim whole
 for name in a b; do [ $name = $guest ] || end_pod $name; done
 check_books_empty
 
+note "--- a guest with a compute request makes room for one"
+export COMPUTE=500
+for name in a b; do
+	pod $name 0 100 1800 reaches
+	ok $name alloc m 200m
+	ok $name fill m 5
+done
+check "they spread" "$(until_true 100 apart && echo yes)" = yes
+COMPUTE=600
+claim_as whole 1 100 1800 reaches
+check "the next must wait" $? = 75
+check "and then has its GPU" "$(until_true 60 claim_as whole 1 100 1800 reaches && echo yes)" = yes
+check "the two share one" "$(until_true 20 together && echo yes)" = yes
+for name in a b; do
+	contents $name "with its compute request"
+	end_pod $name
+done
+unclaim whole
+unset COMPUTE
+check_books_empty
+
 note "--- a user moves one; what was not given the nodes stays"
 pod fixed 0 500 500
 check "it may go nowhere" "$(json reach <"$T/fixed.claim")" = 0

@@ -3,6 +3,7 @@
 export BOX='--gpus 2 --memory 1GiB'
 export LIMIT=120
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/swap-lib.sh"
 software_only "two GPUs of one kind"
 config "data_dir: $T/data"
 config "placement: pack"
@@ -49,6 +50,37 @@ check "why says what it waits for" $? = 0
 "$S" wait job --timeout 30s >"$T/said" 2>&1
 check "it runs once there is time" $? = 0
 : >"$T/second.end"
+until_true 20 gone 0
+
+# A park gives the compute request up; a resume claims it again where the others leave room, and waits until then.
+is_there() { ! is_at "$1" resuming && ! is_at "$1" parked; }
+stay full --request 64MiB --compute-request 1
+stay held --request 64MiB --compute-request 0.4
+"$S" park held >"$T/said" 2>&1 || fail "not parked: $(cat "$T/said")"
+stay taker --request 64MiB --compute-request 0.7
+check "it takes what the parked one gave up" "$(cat "$T/taker.gpu")" = "$(cat "$T/held.gpu")"
+lacks="compute request of 0.4 fits on GPU [01] again; those of others leave 0.3. .sluice set held --compute-request. lowers it"
+"$S" resume --no-wait held >"$T/said" 2>&1
+check "a resume may wait" $? = 0
+check_file "and says for what" "$T/said" "$lacks"
+"$S" why held >"$T/why" 2>&1
+check_file "so does why" "$T/why" "$lacks"
+check "it waits" "$(residency held)" = resuming
+"$S" set held --compute-request 0.3 >"$T/said" 2>&1 || fail "not lowered: $(cat "$T/said")"
+check "with less it comes back" "$(until_true 20 is_there held && echo yes)" = yes
+"$S" park held >"$T/said" 2>&1 || fail "not parked: $(cat "$T/said")"
+"$S" set held --compute-request 1 >"$T/said" 2>&1
+check "more for a parked one" $? = 0
+check_file "is no promise yet" "$T/said" 'whether its requests fit .* is seen when it is resumed'
+"$S" resume --no-wait held >"$T/said" 2>&1
+check_file "it waits until all of a GPU is left" "$T/said" 'those of others leave 0.3'
+refused "nothing is promised twice" "a compute request of 0.4 does not fit: others' compute requests leave 0.3 at best" \
+	$RUN --request 64MiB --compute-request 0.4 -- true
+check "it still waits" "$(residency held)" = resuming
+: >"$T/taker.end"
+check "it comes back after that" "$(until_true 20 is_there held && echo yes)" = yes
+: >"$T/full.end"
+: >"$T/held.end"
 until_true 20 gone 0
 
 # The project bounds the sum.

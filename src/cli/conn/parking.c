@@ -370,7 +370,7 @@ static int follow(struct parking *p, struct sl_msg_park_reply *reply)
 		reply->text[0] = '\0';
 	if (p->settings->no_wait)
 		return print_begun(p, reply->text);
-	if (p->queued && !p->settings->json) {
+	if (reply->text[0] && !p->settings->json) {
 		sl_text_tame(reply->text);
 		fprintf(stderr, "sluice %s: %s\n", sl_verbs[p->verb].name, reply->text);
 		reply->text[0] = '\0';

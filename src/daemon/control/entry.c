@@ -409,7 +409,9 @@ static void fill(struct sl_daemon *daemon, const struct sl_msg_entry_add *add, u
 /* If guests are what is in the way, they go home first. */
 static void find_guests(struct sl_daemon *daemon, uint32_t gpus, struct refusal *refusal)
 {
-	if (daemon->admission.reason == SL_REASON_REQUESTS_TAKEN)
+	if (refusal->reason == SL_REASON_REQUESTS_TAKEN ||
+		refusal->reason == SL_REASON_COMPUTE_TAKEN ||
+		refusal->reason == SL_REASON_CONTEXTS_FULL)
 		refusal->leaving = sl_jobs_clear(daemon, gpus, &refusal->text);
 	if (refusal->leaving)
 		sl_error_set(&refusal->text, LEAVING);

@@ -23,6 +23,7 @@ static void reply_park(struct sl_peer *peer, const struct sl_workload *workload,
 
 	sl_wire_init(&msg, SL_MSG_PARK_REPLY);
 	msg.park_reply.ok = reason == SL_REASON_PARKED_FOR_JOB ||
+			    reason == SL_REASON_RESUME_WAITS_TIME ||
 			    (reason == SL_REASON_NONE && !text[0]);
 	msg.park_reply.reason = reason;
 	sl_wire_str(msg.park_reply.text, sizeof(msg.park_reply.text), text);
@@ -47,7 +48,33 @@ static bool has_room(const struct sl_workload *workload)
 		if (gpu.requests_bytes + workload->request_bytes > gpu.shareable_bytes)
 			return false;
 	}
-	return true;
+	return !(sl_workload_gpus(workload) &
+		 sl_workload_compute_full(workload, workload->compute.request_pm));
+}
+
+static void keep_time(void *context, const struct sl_node_because *because)
+{
+	struct sl_node_because *time = context;
+
+	if (because->reason == SL_REASON_RESUME_WAITS_TIME)
+		*time = *because;
+}
+
+/* If others' compute requests keep it from coming back, the answer says so. */
+static void reply_resumed(struct sl_peer *peer, const struct sl_workload *workload)
+{
+	struct sl_node_because time = {.reason = SL_REASON_NONE};
+	char text[512] = "";
+
+	sl_node_why(peer->daemon->node, workload->id, keep_time, &time);
+	if (time.reason != SL_REASON_NONE)
+		(void)sl_reason_sentence(&(struct sl_reason_facts){.reason = time.reason,
+						 .gpu = time.gpu,
+						 .name = workload->name,
+						 .bytes = time.bytes,
+						 .available_bytes = time.available_bytes},
+			text, sizeof(text));
+	reply_park(peer, workload, time.reason, text);
 }
 
 void sl_parking_park(struct sl_peer *peer, const struct sl_msg_park *park)
@@ -113,7 +140,7 @@ void sl_parking_park(struct sl_peer *peer, const struct sl_msg_park *park)
 			(int)peer->pid, (unsigned int)peer->uid);
 	sl_jobs_workload_changed(daemon, workload);
 	sl_peer_hold(peer);
-	reply_park(peer, workload, SL_REASON_NONE, "");
+	reply_resumed(peer, workload);
 }
 
 void sl_parking_move(struct sl_peer *peer, const struct sl_msg_move *move)

@@ -138,6 +138,7 @@ static struct sl_event event_of(const struct sl_peer *peer,
 	event.workload_set.warm_after = set->warm_after_ms * SL_MS;
 	event.workload_set.detach_after = set->detach_after_ms * SL_MS;
 	event.workload_set.idle_grace = set->idle_grace_ms * SL_MS;
+	event.workload_set.compute_pm = set->compute_request_pm;
 	event.workload_set.bounds = sl_bounds_of_peer(peer);
 	return event;
 }
@@ -244,19 +245,6 @@ static void tell_changes(const struct sl_peer *peer, const struct sl_workload *w
 #undef TELL
 }
 
-/* A higher compute request must fit beside those of others on each of its GPUs. */
-static bool has_time(
-	const struct sl_workload *workload, uint32_t request_pm, struct sl_error *text)
-{
-	uint32_t full = sl_workload_gpus(workload) &
-			sl_workload_compute_full(workload, request_pm);
-
-	if (!full || request_pm <= workload->compute.request_pm)
-		return true;
-	sl_refusal_of_time(workload, request_pm, full, text);
-	return false;
-}
-
 /* A workload that a user parked has given up its part; rules are checked when it resumes. */
 static bool rules_allow(struct sl_daemon *daemon, const struct sl_workload *workload,
 	const struct sl_msg_set *set, const struct sl_event *event, struct sl_error *text)
@@ -279,18 +267,18 @@ static bool rules_allow(struct sl_daemon *daemon, const struct sl_workload *work
 		wishes.flags = event->workload_set.flags;
 	if (which & SL_SET_COMPUTE_REQUEST)
 		wishes.compute_request_pm = set->compute_request_pm;
-	return has_time(workload, wishes.compute_request_pm, text) &&
-	       sl_jobs_may_have(daemon, workload, &wishes, text);
+	return sl_jobs_may_have(daemon, workload, &wishes, text);
 }
 
-/* A parked workload's request is not guaranteed, so it was not checked against the others'. */
+/* A parked workload's requests are not guaranteed, so they were not checked against the others'. */
 static void remark_on_parked(
 	const struct sl_workload *workload, uint32_t which, struct sl_error *text)
 {
-	if (which & SL_SET_REQUEST && workload->park != SL_PARK_NOT)
+	if (which & (SL_SET_REQUEST | SL_SET_COMPUTE_REQUEST) &&
+		workload->park != SL_PARK_NOT)
 		sl_error_set(text,
-			"%s is parked: whether its request fits beside those of the "
-			"others is seen when it is resumed, and it waits until it does",
+			"%s is parked: whether its requests fit beside those of the "
+			"others is seen when it is resumed, and it waits until they do",
 			workload->name);
 }
 

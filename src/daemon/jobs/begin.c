@@ -38,8 +38,7 @@ uint32_t sl_jobs_may_begin_on(
 	if (!jobs || !(workload->flags & SL_WORKLOAD_LATE) || workload->park != SL_PARK_NOT ||
 		(task && task->phase != SL_PHASE_RUNS))
 		return 0;
-	gpus = alike(jobs, own) & sl_inventory_usable(daemon, NULL) &
-	       ~(own | sl_workload_compute_full(workload, workload->compute.request_pm));
+	gpus = alike(jobs, own) & sl_inventory_usable(daemon, NULL) & ~own;
 	/* What has no request takes no place from others. */
 	return gpus && workload->request_bytes ? gpus & ~sl_jobs_kept_gpus(jobs) : gpus;
 }

@@ -46,6 +46,7 @@ static struct sl_guest guest_of(
 		.at = sl_workload_gpus(workload),
 		.reach = workload->reach,
 		.request_bytes = workload->request_bytes,
+		.compute_pm = workload->compute.request_pm,
 		.claims = workload->park == SL_PARK_NOT,
 		.returns = workload->park != SL_PARK_PARKED,
 		/* Its first process may be starting CUDA just now. */
@@ -63,6 +64,7 @@ static void gpu_facts(const struct sl_daemon *daemon, struct facts *facts)
 
 		facts->gpus[i].shareable_bytes = view.shareable_bytes;
 		facts->gpus[i].requests_bytes = view.requests_bytes;
+		facts->gpus[i].compute_pm = sl_workload_compute_pm(daemon, i, NULL);
 		facts->gpus[i].works = gpu->managed && gpu->present && !gpu->lost;
 	}
 }
@@ -173,7 +175,8 @@ static bool has_room(const struct facts *facts, const struct sl_guest *guest)
 	for (uint32_t on = guest->at; on; on &= on - 1) {
 		const struct sl_guests_gpu *gpu = &facts->gpus[__builtin_ctz(on)];
 
-		if (gpu->requests_bytes + guest->request_bytes > gpu->shareable_bytes)
+		if (gpu->requests_bytes + guest->request_bytes > gpu->shareable_bytes ||
+			sl_compute_is_full(gpu->compute_pm, guest->compute_pm))
 			return false;
 	}
 	return true;

@@ -13,6 +13,7 @@
 #include "daemon/report/events.h"
 #include "daemon/state/client.h"
 #include "daemon/workloads/park.h"
+#include "daemon/workloads/refusal.h"
 #include "daemon/workloads/workload.h"
 
 /* Since this driver, a process may be restored on other GPUs. */
@@ -209,13 +210,16 @@ static bool ask_machine(struct sl_jobs *jobs, struct sl_job_task *task, uint32_t
 	return false;
 }
 
-/* Its request fits beside those of others on the GPUs that it does not have yet. */
+/* Its requests fit beside those of others on the GPUs that it does not have yet. */
 static bool fits(const struct sl_workload *workload, uint32_t gpus, struct sl_error *text)
 {
+	uint32_t pm = workload->compute.request_pm,
+		 others = gpus & ~sl_workload_gpus(workload);
+	uint32_t full = others & sl_workload_compute_full(workload, pm);
 	uint64_t request = workload->request_bytes;
 	char wanted[32], left[32];
 
-	for (uint32_t more = gpus & ~sl_workload_gpus(workload); more; more &= more - 1) {
+	for (uint32_t more = others; more; more &= more - 1) {
 		uint32_t number = (uint32_t)__builtin_ctz(more);
 		struct sl_node_gpu_view gpu = sl_node_gpu(workload->daemon->node, number);
 		uint64_t room = sl_sub_sat(gpu.shareable_bytes, gpu.requests_bytes);
@@ -230,7 +234,9 @@ static bool fits(const struct sl_workload *workload, uint32_t gpus, struct sl_er
 			sl_bytes_format(room, left, sizeof(left)));
 		return false;
 	}
-	return true;
+	if (full)
+		sl_refusal_of_time(workload, pm, full, text);
+	return !full;
 }
 
 /* Something of it would stay where it is. */

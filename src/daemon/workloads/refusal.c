@@ -140,6 +140,10 @@ void sl_refusal_of_set(const struct sl_daemon *daemon, const struct sl_workload 
 			wanted, available, workload->name, said->gpu,
 			daemon->gpus[said->gpu].name);
 		return;
+	case SL_REASON_COMPUTE_TAKEN:
+		sl_refusal_of_time(
+			workload, (uint32_t)said->wanted_bytes, 1u << said->gpu, text);
+		return;
 	case SL_REASON_DEGRADED:
 		sl_error_set(text,
 			"GPU %u is degraded: processes use more of it than they were "

@@ -163,8 +163,7 @@ struct sl_event sl_workload_event(
 	event.workload_add.warm_after = workload->warm_after;
 	event.workload_add.detach_after = workload->detach_after;
 	event.workload_add.idle_grace = workload->idle_grace;
-	event.workload_add.compute_full =
-		sl_workload_compute_full(workload, workload->compute.request_pm);
+	event.workload_add.compute_pm = workload->compute.request_pm;
 	return event;
 }
 

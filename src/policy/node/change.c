@@ -9,7 +9,7 @@ struct change {
 	uint64_t uncut_limit_bytes;
 	uint64_t shareable_bytes; /* of the smallest of its GPUs */
 	int32_t priority;
-	uint32_t smallest_gpu;
+	uint32_t compute_pm, smallest_gpu;
 };
 
 static struct change resolve_change(const struct sl_node *node,
@@ -17,7 +17,8 @@ static struct change resolve_change(const struct sl_node *node,
 {
 	uint32_t which = event->workload_set.which;
 	struct change to = {sl_node_request_of(workload), workload->account.limit_bytes,
-		workload->account.limit_bytes, UINT64_MAX, workload->priority};
+		workload->account.limit_bytes, UINT64_MAX, workload->priority,
+		workload->compute_pm};
 
 	sl_each_gpu (gpu, workload->account.gpu_mask) {
 		uint64_t bytes = sl_ledger_shareable(&node->ledger, gpu);
@@ -38,6 +39,8 @@ static struct change resolve_change(const struct sl_node *node,
 	}
 	if (which & SL_SET_PRIORITY)
 		to.priority = event->workload_set.priority;
+	if (which & SL_SET_COMPUTE_REQUEST)
+		to.compute_pm = event->workload_set.compute_pm;
 	return to;
 }
 
@@ -79,6 +82,21 @@ static bool refuse_raise(struct sl_node_step *step,
 		if (SL_MUTANT(RAISE_OVERBOOKS, reason, SL_REASON_NONE) == SL_REASON_NONE)
 			continue;
 		sl_node_refuse(step, id, reason, gpu, request_bytes, room);
+		return true;
+	}
+	return false;
+}
+
+static bool refuse_time(struct sl_node_step *step,
+	const struct sl_node_workload *workload, uint32_t compute_pm)
+{
+	sl_each_gpu (gpu, workload->account.gpu_mask) {
+		uint32_t room = sl_node_compute_room(step->node, workload, gpu);
+
+		if (SL_MUTANT(RAISE_WITHOUT_TIME, compute_pm <= room, true))
+			continue;
+		sl_node_refuse(step, workload->index.id, SL_REASON_COMPUTE_TAKEN, gpu,
+			compute_pm, room);
 		return true;
 	}
 	return false;
@@ -153,6 +171,9 @@ static bool refuse_change(struct sl_node_step *step,
 		return (to->request_bytes > sl_node_request_of(workload) &&
 			       !sl_node_is_parked(workload) &&
 			       refuse_raise(step, workload, to->request_bytes)) ||
+		       (to->compute_pm > workload->compute_pm &&
+			       !sl_node_is_parked(workload) &&
+			       refuse_time(step, workload, to->compute_pm)) ||
 		       refuse_rise(step, workload, to, event);
 	return true;
 }
@@ -191,6 +212,7 @@ static void change(struct sl_node_step *step, struct sl_node_workload *workload,
 		workload->request_bytes = to->request_bytes;
 	sl_ledger_change(&step->node->ledger, &workload->account,
 		sl_node_is_parked(workload) ? 0 : to->request_bytes, to->limit_bytes);
+	workload->compute_pm = to->compute_pm;
 	workload->flags = sl_flags_set(
 		workload->flags, event->workload_set.which, event->workload_set.flags);
 	if (event->workload_set.which & SL_SET_WAIT)

@@ -97,6 +97,10 @@ static inline uint64_t sl_node_request_room(
 		node->ledger.gpu[gpu].claims_bytes -
 			sl_ledger_claim(&workload->account, gpu));
 }
+/* Thousandths of the GPU's time that compute requests leave; that of `but` (or NULL) does not
+ * count. */
+uint32_t sl_node_compute_room(
+	const struct sl_node *node, const struct sl_node_workload *but, uint32_t gpu);
 /* A person asked for its end. */
 static inline bool sl_node_is_stopped(const struct sl_node_workload *workload)
 {

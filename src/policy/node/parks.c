@@ -2,8 +2,9 @@
  * parks - parked workloads: all of it to the host, its request given up, and back on RESUME
  *
  * A parked workload keeps its limit, its GPUs and its clients; RESUME may name other GPUs
- * (moves.c). Its request is no promise until it is resumed and I1 has room for it again. Workloads
- * that wait for that on shared GPUs are served in the order of their RESUME.
+ * (moves.c). Its requests, for memory and for time, are no promise until it is resumed and there is
+ * room for both again. Workloads that wait for that on shared GPUs are served in the order of their
+ * RESUME.
  */
 #include "policy/node/internal.h"
 #include "policy/verdicts/admit.h"
@@ -118,6 +119,14 @@ void sl_node_on_workload_resume(struct sl_node_step *step, const struct sl_event
 	step->plans = true;
 }
 
+/* The compute requests of others leave room for its own. */
+static bool has_time(
+	const struct sl_node *node, const struct sl_node_workload *workload, uint32_t gpu)
+{
+	return !workload->compute_pm ||
+	       workload->compute_pm <= sl_node_compute_room(node, workload, gpu);
+}
+
 struct sl_node_because sl_node_resume_because(
 	const struct sl_node *node, const struct sl_node_workload *workload)
 {
@@ -130,7 +139,16 @@ struct sl_node_because sl_node_resume_because(
 		because.gpu = gpu;
 		because.available_bytes = sl_node_request_room(node, workload, gpu);
 		if (because.available_bytes < because.bytes)
-			break;
+			return because;
+	}
+	sl_each_gpu (gpu, workload->account.gpu_mask) {
+		if (has_time(node, workload, gpu))
+			continue;
+		because.reason = SL_REASON_RESUME_WAITS_TIME;
+		because.gpu = gpu;
+		because.bytes = workload->compute_pm;
+		because.available_bytes = sl_node_compute_room(node, workload, gpu);
+		break;
 	}
 	return because;
 }
@@ -155,7 +173,7 @@ static bool have_contexts_room(
 	return true;
 }
 
-/* I1 has room for its request on each of its GPUs. */
+/* Each of its GPUs has room for its requests. */
 static bool fits_again(
 	const struct sl_node *node, const struct sl_node_workload *workload)
 {
@@ -166,7 +184,9 @@ static bool fits_again(
 			SL_MUTANT(RESUME_OVERBOOKS,
 				workload->request_bytes >
 					sl_node_request_room(node, workload, gpu),
-				false))
+				false) ||
+			!SL_MUTANT(
+				RESUME_WITHOUT_TIME, has_time(node, workload, gpu), true))
 			return false;
 	}
 	return true;

@@ -46,6 +46,7 @@ struct sl_node_workload {
 	uint32_t flags; /* SL_WORKLOAD_* */
 	sl_ns wait_max, warm_after, detach_after, idle_grace;
 	uint64_t request_bytes; /* while parked: what it gave up */
+	uint32_t compute_pm;    /* request, promised while it is not parked */
 	enum sl_node_workload_stage stage;
 	/* RESUMING: since; ENDING: when to kill; ENDED: when to stop counting on its end. RUNS,
 	 * DETACHED: when to ask (again) that it be detached, or resumed. */

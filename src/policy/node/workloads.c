@@ -4,6 +4,7 @@
  * Admission asks two verdicts, which never call each other: admit (where could it go at all) and
  * bind (where of these it goes).
  */
+#include "policy/compute/compute.h"
 #include "policy/node/plan.h"
 #include "policy/verdicts/admit.h"
 #include "policy/verdicts/bind.h"
@@ -61,6 +62,7 @@ static void admit(struct sl_node_step *step, const struct sl_event *event,
 
 	workload->priority = event->workload_add.priority;
 	workload->flags = event->workload_add.flags;
+	workload->compute_pm = event->workload_add.compute_pm;
 	workload->wait_max = event->workload_add.wait_max;
 	workload->warm_after = event->workload_add.warm_after;
 	workload->detach_after = event->workload_add.detach_after;
@@ -128,6 +130,28 @@ static void admit_facts(const struct sl_node *node, const struct sl_admit_ask *a
 				sl_ledger_claim(&workload->account, gpu);
 		}
 	}
+}
+
+uint32_t sl_node_compute_room(
+	const struct sl_node *node, const struct sl_node_workload *but, uint32_t gpu)
+{
+	uint32_t pm = 0;
+
+	sl_node_each_workload (workload, node) {
+		if (workload != but && !sl_node_is_parked(workload) &&
+			workload->account.gpu_mask >> gpu & 1)
+			pm += workload->compute_pm;
+	}
+	return (uint32_t)sl_sub_sat(SL_COMPUTE_WHOLE, pm);
+}
+
+static void time_facts(const struct sl_node *node, const struct sl_node_workload *but,
+	uint32_t compute_pm, struct sl_admit_gpu *facts)
+{
+	for (uint32_t gpu = 0; compute_pm && gpu < SL_NODE_GPUS_MAX; gpu++)
+		facts[gpu].compute_full =
+			facts[gpu].allowed &&
+			compute_pm > sl_node_compute_room(node, but, gpu);
 }
 
 /* Free memory beyond unclaimed requests. */
@@ -211,8 +235,7 @@ static uint32_t judge_new(struct sl_node_step *step, const struct sl_event *even
 	bool is_bound, spread;
 
 	admit_facts(step->node, &ask, allowed, facts);
-	sl_each_gpu (gpu, event->workload_add.compute_full)
-		facts[gpu].compute_full = true;
+	time_facts(step->node, NULL, event->workload_add.compute_pm, facts);
 	sl_admit_judge(&ask, facts, &plan);
 	is_bound = plan.reason != SL_REASON_TOO_FEW_GPUS &&
 		   plan.reason != SL_REASON_LIMIT_BELOW_REQUEST &&
@@ -295,6 +318,7 @@ static uint32_t suits_better(
 	/* Its own promise is in its way nowhere. */
 	sl_ledger_unbind(&node->ledger, account);
 	admit_facts(node, &ask, (mask | own) & there, facts);
+	time_facts(node, workload, workload->compute_pm, facts);
 	sl_admit_judge(&ask, facts, &plan);
 	plan.mask = SL_MUTANT(BEGINS_ON_REQUESTS, plan.mask, (mask | own) & there);
 	spread = bind_facts(node, &plan, facts, rooms);
@@ -398,6 +422,9 @@ void sl_node_on_workload_stop(struct sl_node_step *step, const struct sl_event *
 		kill_at = SL_MUTANT(STOP_LONGER_COUNTS,
 			sl_min_u64(workload->stage_at, kill_at), kill_at);
 	}
+	/* What a park gave up is not claimed again. */
+	if (sl_node_is_parked(workload))
+		workload->compute_pm = 0;
 	workload->stage = SL_NODE_ENDING;
 	workload->stage_at = kill_at;
 	step->plans = true;

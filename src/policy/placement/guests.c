@@ -3,11 +3,13 @@
  */
 #include "policy/placement/guests.h"
 
+#include "policy/compute/compute.h"
+
 #define GPUS_MAX 32
 
 /* --- going home --------------------------------------------------------------------------- */
 
-/* GPUs whose requests would exceed them once those that go are at home. */
+/* GPUs whose requests of memory or time would exceed them once those that go are at home. */
 static uint32_t too_full(
 	const struct sl_guests_gpu gpus[], const struct sl_guest guests[], size_t count)
 {
@@ -15,6 +17,7 @@ static uint32_t too_full(
 
 	for (uint32_t gpu = 0; gpu < GPUS_MAX; gpu++) {
 		uint64_t come = 0, leave = 0;
+		uint32_t come_pm = 0, leave_pm = 0;
 
 		for (size_t i = 0; i < count; i++) {
 			const struct sl_guest *guest = &guests[i];
@@ -23,9 +26,13 @@ static uint32_t too_full(
 				continue;
 			come += guest->home >> gpu & 1 ? guest->request_bytes : 0;
 			leave += guest->at >> gpu & 1 ? guest->request_bytes : 0;
+			come_pm += guest->home >> gpu & 1 ? guest->compute_pm : 0;
+			leave_pm += guest->at >> gpu & 1 ? guest->compute_pm : 0;
 		}
-		if (come && gpus[gpu].requests_bytes + come >
-				    gpus[gpu].shareable_bytes + leave)
+		if ((come && gpus[gpu].requests_bytes + come >
+				     gpus[gpu].shareable_bytes + leave) ||
+			(come_pm && gpus[gpu].compute_pm + come_pm >
+					    SL_COMPUTE_WHOLE + leave_pm))
 			full |= 1u << gpu;
 	}
 	return full;

@@ -21,7 +21,8 @@ struct sl_guest {
 	uint32_t home, at; /* equally many GPUs */
 	uint32_t reach;    /* GPUs that its processes can use, home among them */
 	uint64_t request_bytes;
-	bool claims; /* its request counts at `at`: it is not parked, nor about to leave */
+	uint32_t compute_pm; /* its compute request, thousandths of a GPU's time */
+	bool claims; /* its requests count at `at`: it is not parked, nor about to leave */
 	bool returns; /* it is, or comes back by itself, so that its home is kept for it */
 	bool bursts;  /* its limit is above its request */
 	bool moves;   /* it can be moved now */
@@ -32,6 +33,7 @@ struct sl_guest {
 struct sl_guests_gpu {
 	uint64_t shareable_bytes;
 	uint64_t requests_bytes; /* of all workloads there, guests or not */
+	uint32_t compute_pm;     /* so are these */
 	uint32_t users;          /* such workloads, also without request */
 	bool works;
 };

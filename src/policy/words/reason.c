@@ -131,13 +131,19 @@ static const char *state_of(uint64_t condition)
 	}
 }
 
+static const char *format_share(uint64_t pm, char text[PLACE_MOST])
+{
+	(void)snprintf(text, PLACE_MOST, "%g", (double)pm / 1000);
+	return text;
+}
+
 /* The value of a place, in text or elsewhere; NULL if there is no such place. */
 static const char *value_of(const struct sl_reason_facts *facts, const char *place,
 	size_t length, char text[PLACE_MOST])
 {
 	static const char *const places[] = {"name", "other", "gpu", "bytes", "available",
 		"other_bytes", "span", "pid", "xid", "user", "priority", "has_burst",
-		"had_burst", "state"};
+		"had_burst", "state", "share", "share_left"};
 	size_t i = 0;
 
 	while (i < SL_ARRAY_LEN(places) &&
@@ -167,6 +173,8 @@ static const char *value_of(const struct sl_reason_facts *facts, const char *pla
 	case 11: return format_burst(facts, "has", text);
 	case 12: return format_burst(facts, "had", text);
 	case 13: return state_of(facts->available_bytes);
+	case 14: return format_share(facts->bytes, text);
+	case 15: return format_share(facts->available_bytes, text);
 	default: return NULL;
 	}
 }

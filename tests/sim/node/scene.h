@@ -180,6 +180,14 @@ bool scene_play(const struct scene *scene, bool quiet);
 			__VA_ARGS__                  \
 		}                                    \
 	}
+#define WORKLOAD_WITH(id, ...)                                   \
+	{                                                        \
+		.type = SL_EVENT_WORKLOAD_ADD, .workload_add = { \
+			.workload = id,                          \
+			.gpu_count = 1,                          \
+			__VA_ARGS__                              \
+		}                                                \
+	}
 #define SET(id, which_, ...)                                     \
 	{                                                        \
 		.type = SL_EVENT_WORKLOAD_SET, .workload_set = { \

@@ -51,6 +51,22 @@ static const struct scene_row all_or_nothing[] = {
 	{2, WORKLOAD(3, BYTES(60), NONE, 1, 1, 0), "ADMIT 3 m1 r60 l60"},
 };
 
+/* The same for time. */
+static const struct scene_row raise_compute[] = {
+	G100,
+	{0, WORKLOAD_WITH(1, .request = BYTES(20), .gpu_mask = 1, .compute_pm = 600),
+		"ADMIT 1 m1 r20 l20"},
+	{0, WORKLOAD_WITH(2, .request = BYTES(20), .gpu_mask = 1, .compute_pm = 300),
+		"ADMIT 2 m1 r20 l20"},
+	{1, SET(2, SL_SET_COMPUTE_REQUEST, .compute_pm = 401),
+		"REFUSE 2 COMPUTE_TAKEN 401 400"},
+	{1, SET(2, SL_SET_COMPUTE_REQUEST, .compute_pm = 400), "SET 2 r20 l20 p0 over0"},
+	{1, SET(1, SL_SET_COMPUTE_REQUEST, .compute_pm = 700),
+		"REFUSE 1 COMPUTE_TAKEN 700 600"},
+	{2, WORKLOAD_WITH(3, .request = BYTES(20), .gpu_mask = 1, .compute_pm = 1),
+		"REFUSE 3 COMPUTE_TAKEN 20 60"},
+};
+
 /* No promise is raised while a GPU cannot keep those it made; lowering helps, so it may be. */
 static const struct scene_row raise_degraded[] = {
 	G100,
@@ -316,6 +332,7 @@ static const struct scene_row begins_in_recovery[] = {
 const struct scene change_scenes[] = {
 	SCENE(lower_limit),
 	SCENE(all_or_nothing),
+	SCENE(raise_compute),
 	SCENE(raise_degraded),
 	SCENE(raise_while_too_much_is_there),
 	SCENE(raised_waits_first),

@@ -30,7 +30,7 @@ struct shadow_gpu {
 struct shadow_workload {
 	bool used, leaving;
 	uint64_t id, request, limit;
-	uint32_t mask, flags;
+	uint32_t mask, flags, compute_pm;
 	uint32_t repaid, repaid_told; /* GPUs whose reserve pays more of it now */
 	int32_t priority;
 	sl_ns wait_max;
@@ -252,6 +252,9 @@ uint64_t shadow_bytes(struct sl_amount amount, uint64_t shareable);
 /* max(request, fixed) of a workload on a GPU, and the fixed bytes alone. */
 uint64_t shadow_claim(const struct shadow *shadow, const struct shadow_workload *w,
 	uint32_t gpu, uint64_t *fixed);
+/* The compute requests of others, without `but`, leave room for this one. */
+bool shadow_has_time(const struct shadow *shadow, const struct shadow_workload *but,
+	uint32_t compute_pm, uint32_t gpu);
 void shadow_check_admit(struct shadow *shadow, const struct sl_action *action);
 void shadow_check_refuse(struct shadow *shadow, const struct sl_action *action);
 

@@ -71,6 +71,7 @@ static void on_admit(struct shadow *s, const struct sl_action *a)
 		.mask = a->admit.gpu_mask,
 		.priority = s->event.workload_add.priority,
 		.flags = s->event.workload_add.flags,
+		.compute_pm = s->event.workload_add.compute_pm,
 		.wait_max = s->event.workload_add.wait_max};
 	s->workloads++;
 	shadow_refresh_degraded(s);

@@ -70,6 +70,20 @@ static enum sl_reason exceeded(const struct shadow *s, const struct try *t)
 	return SL_REASON_NONE;
 }
 
+bool shadow_has_time(const struct shadow *s, const struct shadow_workload *but,
+	uint32_t compute_pm, uint32_t gpu)
+{
+	uint32_t sum = compute_pm;
+
+	for (uint32_t i = 0; i < SHADOW_WORKLOADS; i++) {
+		const struct shadow_workload *w = &s->workload[i];
+
+		if (w->used && !w->leaving && w != but && (w->mask >> gpu & 1))
+			sum += w->compute_pm;
+	}
+	return !compute_pm || sum <= 1000;
+}
+
 static struct try try_gpu(const struct shadow *s, uint32_t gpu)
 {
 	const struct sl_event *e = &s->event;
@@ -95,7 +109,7 @@ static struct try try_gpu(const struct shadow *s, uint32_t gpu)
 	t.bound = exceeded(s, &t);
 	t.bounded = t.bound == SL_REASON_NONE;
 	t.sized = t.request <= t.shareable;
-	t.timely = !(e->workload_add.compute_full >> gpu & 1);
+	t.timely = shadow_has_time(s, NULL, e->workload_add.compute_pm, gpu);
 	t.healthy = !s->gpu[gpu].degraded;
 	t.roomy = taken <= t.shareable && t.request <= t.shareable - taken;
 	t.room = t.roomy ? t.shareable - taken - t.request : 0;

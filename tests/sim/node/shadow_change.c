@@ -9,6 +9,7 @@
 struct wish {
 	uint64_t request, limit, uncut, least; /* least: shareable of its smallest GPU */
 	int32_t priority;
+	uint32_t compute_pm;
 };
 
 static uint64_t bytes_of(struct sl_amount amount, uint64_t shareable, uint64_t unset)
@@ -19,7 +20,8 @@ static uint64_t bytes_of(struct sl_amount amount, uint64_t shareable, uint64_t u
 static struct wish wish_of(const struct shadow *s, const struct shadow_workload *w)
 {
 	const struct sl_event *e = &s->event;
-	struct wish to = {w->request, w->limit, w->limit, UINT64_MAX, w->priority};
+	struct wish to = {
+		w->request, w->limit, w->limit, UINT64_MAX, w->priority, w->compute_pm};
 
 	for (uint32_t gpu = 0; gpu < SHADOW_GPUS; gpu++) {
 		uint64_t shareable = shadow_shareable(s, gpu);
@@ -37,6 +39,8 @@ static struct wish wish_of(const struct shadow *s, const struct shadow_workload 
 	}
 	if (e->workload_set.which & SL_SET_PRIORITY)
 		to.priority = e->workload_set.priority;
+	if (e->workload_set.which & SL_SET_COMPUTE_REQUEST)
+		to.compute_pm = e->workload_set.compute_pm;
 	return to;
 }
 
@@ -121,6 +125,13 @@ static bool is_broken_by(const struct shadow *s, const struct shadow_workload *w
 				return true;
 		}
 		return false;
+	case SL_REASON_COMPUTE_TAKEN:
+		for (uint32_t gpu = 0; gpu < SHADOW_GPUS; gpu++) {
+			if (to->compute_pm > w->compute_pm && w->mask >> gpu & 1 &&
+				!shadow_has_time(s, w, to->compute_pm, gpu))
+				return true;
+		}
+		return false;
 	case SL_REASON_STANDS_ON_REQUESTS:
 		for (uint32_t gpu = 0; gpu < SHADOW_GPUS; gpu++) {
 			if (locks_in(s, w, to, gpu))
@@ -194,6 +205,7 @@ void shadow_set_done(struct shadow *s, const struct sl_action *a)
 	w->request = to.request;
 	w->limit = to.limit;
 	w->priority = to.priority;
+	w->compute_pm = to.compute_pm;
 	if (which & SL_SET_FLAGS)
 		w->flags = s->event.workload_set.flags;
 	if (which & SL_SET_WAIT)

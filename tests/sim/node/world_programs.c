@@ -114,9 +114,10 @@ static void add_workload(struct world *w)
 				.flags = wl->flags,
 				.wait_max = wl->wait_max,
 				.bounds = world_bounds(w),
-				.compute_full = sl_rng_one_in(&w->rng, 8)
-							? (uint32_t)sl_rng_next(&w->rng)
-							: 0}});
+				.compute_pm =
+					sl_rng_one_in(&w->rng, 8)
+						? (uint32_t)(sl_rng_next(&w->rng) % 1001)
+						: 0}});
 	world_react(w);
 }
 

@@ -37,6 +37,30 @@ static void resumed_in_order(struct swap_world *w)
 		(unsigned)view(w, a).residency, (unsigned)view(w, b).residency);
 }
 
+/* All memory fits. C took the time that A gave up with its park, so A comes back after C. */
+static void resumed_without_time(struct swap_world *w)
+{
+	struct swap_workload wants = {
+		.request = 4 * GIB, .size = 4 * GIB, .compute_pm = 600};
+	uint32_t a, c;
+
+	stage(w, 1, 64 * GIB);
+	a = enter(w, wants);
+	until(w, 5);
+	person(w, SL_EVENT_WORKLOAD_PARK, a);
+	until(w, 6);
+	c = enter(w, wants);
+	until(w, 8);
+	person(w, SL_EVENT_WORKLOAD_RESUME, a);
+	until(w, 11);
+	expect(view(w, a).residency == SL_RESIDENCY_RESUMING,
+		"beside C: A is in state %u", (unsigned)view(w, a).residency);
+	swap_remove(w, client(w, c)->workload);
+	until(w, 13);
+	expect(view(w, a).residency == SL_RESIDENCY_BOUND, "after C: A is in state %u",
+		(unsigned)view(w, a).residency);
+}
+
 /* A has given 5 of its 10 GiB and waits for them; C, behind it in the order, gets nothing of the
  * other 5. */
 static void kept_by_the_first(struct swap_world *w)
@@ -324,6 +348,7 @@ static void reports_late(struct swap_world *w)
 const struct swap_play swap_plays_returns[] = {
 	{"a client reports while it comes back", reports_late},
 	{"a client comes back with what it asks for", comes_with_its_demand},
+	{"a workload is resumed once there is time for it", resumed_without_time},
 	{"a client that is resumed again waits anew", resumed_again},
 	{"the first part of a burst's turn", bursts_first_part},
 	{"a client that waits for an exchange is left alone", waits_for_the_exchange},

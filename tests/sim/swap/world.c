@@ -377,7 +377,8 @@ void swap_arrive(struct swap_world *w, struct swap_workload wl)
 					     .priority = wl.priority,
 					     .flags = wl.flags,
 					     .warm_after = wl.warm_after,
-					     .idle_grace = wl.idle_grace}});
+					     .idle_grace = wl.idle_grace,
+					     .compute_pm = wl.compute_pm}});
 		return;
 	}
 }

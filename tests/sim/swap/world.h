@@ -71,7 +71,7 @@ enum swap_chain {
 struct swap_workload {
 	bool used, parked; /* parked: as the journal has it */
 	uint64_t id, request, limit;
-	uint32_t mask, flags, clients_most;
+	uint32_t mask, flags, clients_most, compute_pm;
 	int32_t priority;
 	sl_ns warm_after, idle_grace;
 	enum swap_shape shape;

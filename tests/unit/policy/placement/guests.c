@@ -34,6 +34,7 @@ static void use(
 			if (!guests[i].claims || !(guests[i].at >> gpu & 1))
 				continue;
 			gpus[gpu].requests_bytes += guests[i].request_bytes;
+			gpus[gpu].compute_pm += guests[i].compute_pm;
 			gpus[gpu].users++;
 		}
 	}
@@ -64,6 +65,25 @@ static void a_guest_at_its_home_goes_first(void **state)
 	struct sl_guests_gpu gpus[32];
 	size_t stuck = 9;
 
+	use(gpus, all, 2);
+	assert_int_equal(sl_guests_leave(gpus, all, 2, 2, &stuck), SL_GUESTS_GO);
+	assert_true(all[0].goes);
+	assert_true(all[1].goes);
+}
+
+/* All memory fits, but its home has no time left. */
+static void a_guest_that_has_its_time_goes_first(void **state)
+{
+	struct sl_guest all[] = {guest(1, 2, 1), guest(4, 1, 1)};
+	struct sl_guests_gpu gpus[32];
+	size_t stuck = 9;
+
+	all[0].compute_pm = all[1].compute_pm = 500;
+	use(gpus, all, 2);
+	assert_int_equal(sl_guests_leave(gpus, all, 2, 2, &stuck), SL_GUESTS_GO);
+	assert_true(all[0].goes);
+	assert_false(all[1].goes);
+	all[0].compute_pm = 501;
 	use(gpus, all, 2);
 	assert_int_equal(sl_guests_leave(gpus, all, 2, 2, &stuck), SL_GUESTS_GO);
 	assert_true(all[0].goes);
@@ -231,6 +251,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_goes_home),
 		cmocka_unit_test(a_guest_at_its_home_goes_first),
+		cmocka_unit_test(a_guest_that_has_its_time_goes_first),
 		cmocka_unit_test(the_one_in_the_way_is_named),
 		cmocka_unit_test(all_can_leave_if_all_fit_at_home),
 		cmocka_unit_test(one_of_two_goes_to_the_unused),
