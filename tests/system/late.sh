@@ -81,6 +81,29 @@ check "all is right" "$(grep -c '"right":true' "$T/views")" = 2
 kill_swapper views
 end_swapper one
 
+note "--- what its first process was told stays true when that has ended"
+cat >"$T/looker" <<END
+#!/bin/sh
+"$P/nvml-view" >"$T/look" && mv "$T/look" "$T/looked"
+until [ -e "$T/go-on" ]; do sleep 0.05; done
+exec "$P/swapper"
+END
+chmod +x "$T/looker"
+WAITER="$T/looker" waiter looks --request 256MiB --limit 1
+[ "$was" = "$(use full gpu)" ] || {
+	end_swapper full
+	fills "$was" 1500m
+}
+: >"$T/go-looks"
+until_true 20 test -e "$T/looked" || fail "looks does not look"
+check "a look sees the other GPU" "$(grep -c "\"what\":\"device\".*$(uuid "$other")" "$T/looked")" = 1
+end_swapper full
+fills "$other" 1500m
+: >"$T/go-on"
+begins looks
+works looks "$other"
+end_swapper looks
+
 note "--- it stays where all that it may use is free, and where its user wants it"
 waiter small --request 64MiB --limit 300MiB
 [ "$was" = "$(use full gpu)" ] || {
