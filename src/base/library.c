@@ -21,7 +21,7 @@
 static const char *const places[] = {
 	"/" LIBRARY_NAME,
 	"/../" SL_LIBDIR "/sluice/" LIBRARY_NAME,
-	"/../../" SL_LIBDIR "/sluice/" LIBRARY_NAME, /* from libexec/sluice */
+	"/../sluice/" LIBRARY_NAME, /* from LIBDIR/slurm */
 	"/../lib/sluice/" LIBRARY_NAME,
 	"/../lib64/sluice/" LIBRARY_NAME,
 };

@@ -15,8 +15,10 @@
  */
 #include <stdint.h>
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <slurm/slurm.h>
@@ -38,6 +40,7 @@ SPANK_PLUGIN(sluice, 1);
 #define EXIT_SOFTWARE  70
 #define EXIT_REFUSED   75
 
+#define KEEPER       "sluice-slurm"
 #define WAIT_SECONDS 60
 #define LOOK_MS      50
 /* Names the workload that a step's environment is of. */
@@ -51,7 +54,7 @@ static struct {
 	uint32_t tasks;
 } step = {.page_fd = -1, .said = {-1, -1}, .keeper = -1, .porter = -1};
 
-static struct sl_start_settings settings = {.keeper = SL_KEEPER};
+static struct sl_start_settings settings;
 static unsigned int wait_seconds = WAIT_SECONDS;
 static bool runs_without;
 
@@ -80,8 +83,21 @@ static int read_line(int argc, char **argv)
 	return 0;
 }
 
+/* It lies beside the plugin, wherever that was installed. */
+static const char *find_keeper(void)
+{
+	static char path[PATH_MAX + sizeof(KEEPER)];
+	Dl_info plugin;
+
+	if (!dladdr(&settings, &plugin) || !realpath(plugin.dli_fname, path))
+		return KEEPER;
+	strcpy(strrchr(path, '/') + 1, KEEPER);
+	return path;
+}
+
 int slurm_spank_init(spank_t spank, int argc, char **argv)
 {
+	settings.keeper = find_keeper();
 	if (read_line(argc, argv) < 0)
 		return -1;
 	return sl_options_register(spank);

@@ -8,7 +8,7 @@
 SLURM_TOOLS=$(cd "$(dirname "$0")/../../tools" && pwd)
 [ "$(id -u)" = 0 ] || skip "slurmd runs as root"
 "$SLURM_TOOLS/packages" slurmctld slurmd slurm-client munge || skip "Slurm cannot be installed here"
-PLUGIN=$B/src/slurm/spank_sluice.so
+PLUGIN=$B/spank_sluice.so
 [ -f "$PLUGIN" ] || skip "built without the plugin (libslurm-dev)"
 NODES=${NODES:-1}
 SLOTS=${SLOTS:-4}
@@ -23,7 +23,7 @@ NODE=t$$n
 cd "$T" || exit 99
 
 # shellcheck disable=SC2120 # the tests pass some
-plug() { echo "required $PLUGIN keeper=$B/sluice-slurm socket=$T/s $*" >"$S/plugstack.conf"; }
+plug() { echo "required $PLUGIN socket=$T/s $*" >"$S/plugstack.conf"; }
 
 slurm_pid() { cat "$S/pids/$1" 2>/dev/null; }
 # slurm_kill NAME: as a crash.
