@@ -96,17 +96,3 @@ void sl_freezer_release(struct sl_freezer *freezer)
 		write_state(freezer->paths[i], "THAWED");
 	freezer->count = 0;
 }
-
-bool sl_freezer_has_pending(pid_t pid, int signal_number)
-{
-	sl_cleanup(sl_freep) char *text = NULL;
-	size_t bytes = 0;
-	char file[64], *at;
-
-	(void)snprintf(file, sizeof(file), "/proc/%d/status", (int)pid);
-	if (pid <= 0 || sl_file_read(file, TEXT_BYTES_MAX, &text, &bytes) < 0)
-		return false;
-	at = strstr(text, "\nShdPnd:");
-	return at &&
-	       strtoull(at + strlen("\nShdPnd:"), NULL, 16) >> (signal_number - 1) & 1;
-}

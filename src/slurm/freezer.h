@@ -30,7 +30,5 @@ void sl_freezer_thaw(struct sl_freezer *freezer, pid_t pid);
 void sl_freezer_freeze(struct sl_freezer *freezer);
 /* Thaws what was frozen again, and forgets all. */
 void sl_freezer_release(struct sl_freezer *freezer);
-/* Was this signal sent to the process, which has not taken it yet? */
-SL_MUST_CHECK bool sl_freezer_has_pending(pid_t pid, int signal_number);
 
 #endif

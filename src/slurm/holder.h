@@ -1,14 +1,14 @@
 /*
- * holder - the two processes that sluice-slurm becomes; one thread each
+ * holder - the two processes that sluice-slurm becomes
  */
 #ifndef SL_SLURM_HOLDER_H
 #define SL_SLURM_HOLDER_H
 
 #include "slurm/page.h"
 
-/* Both return the exit status. */
+/* All signals are blocked. Returns the exit status. */
 int sl_keeper_main(struct sl_slurm_page *page, int argc, char **argv);
-/* argv: the name of the workload, the number of its user, the cgroup of the job ("": none). */
-int sl_porter_main(struct sl_slurm_page *page, char **argv);
+/* Likewise. argv: the name of the workload, the number of its user. */
+_Noreturn void sl_porter_main(char **argv);
 
 #endif

@@ -1,16 +1,12 @@
 /*
  * keeper - the root of a step's workload, which lives as long as the step, whatever its tasks do
  *
- * It runs as the job's user, a child of slurmstepd beside the tasks and in their cgroup. Slurm
- * suspends a step by SIGTSTP to the children of slurmstepd, and stops or freezes all of it 2 s
- * later; SIGCONT precedes the end of that. The keeper notes these signals for the porter.
+ * It runs as the job's user, a child of slurmstepd beside the tasks and in their cgroup, so Slurm
+ * sends it the signals that it sends to them. They are not meant for it: only SIGKILL ends it.
  */
 #include <fcntl.h>
-#include <linux/futex.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "cli/line/cli.h"
@@ -54,40 +50,18 @@ static void let_go_of_output(void)
 		(void)dup2(null, fd);
 }
 
-static void note(struct sl_slurm_page *page, bool suspended)
-{
-	unsigned int seen = atomic_load(&page->signal);
-
-	if ((seen & 1) != suspended)
-		atomic_store(&page->signal, seen + 1);
-	(void)syscall(SYS_futex, &page->signal, FUTEX_WAKE, 1, NULL, NULL, 0);
-}
-
 int sl_keeper_main(struct sl_slurm_page *page, int argc, char **argv)
 {
-	sigset_t signals;
-	int status, number = 0;
+	int status = sl_run_begin(argc, argv);
 
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGTSTP);
-	sigaddset(&signals, SIGCONT);
-	sigprocmask(SIG_BLOCK, &signals, NULL);
-	status = sl_run_begin(argc, argv);
 	if (status >= 0)
 		return fail(page, status);
 	if (!publish(page)) {
 		fputs("sluice run: LD_PRELOAD is too long; shorten it\n", stderr);
 		return fail(page, SL_EXIT_SYSTEM);
 	}
-	atomic_store(&page->keeper, (int)getpid());
 	atomic_store(&page->state, SL_SLURM_READY);
 	let_go_of_output();
-	sigaddset(&signals, SIGTERM);
-	sigprocmask(SIG_BLOCK, &signals, NULL);
-	while (number != SIGTERM) {
-		number = sigwaitinfo(&signals, NULL);
-		if (number == SIGTSTP || number == SIGCONT)
-			note(page, number == SIGTSTP);
-	}
-	return SL_EXIT_OK;
+	for (;;)
+		(void)pause();
 }

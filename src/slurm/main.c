@@ -2,7 +2,7 @@
  * sluice-slurm - holds the workload of a Slurm step on one node; started by spank_sluice.so
  *
  * usage: sluice-slurm OPTION... -- CMD..., those of `sluice run`: the keeper.
- *        sluice-slurm --porter NAME UID CGROUP
+ *        sluice-slurm --porter NAME UID
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,15 +14,16 @@
 
 int main(int argc, char **argv)
 {
-	struct sl_slurm_page *page = mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE,
-		MAP_SHARED, SL_SLURM_PAGE_FD, 0);
+	struct sl_slurm_page *page;
 
+	if (argc == 4 && strcmp(argv[1], SL_SLURM_PORTER) == 0)
+		sl_porter_main(argv + 2);
+	page = mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE, MAP_SHARED,
+		SL_SLURM_PAGE_FD, 0);
 	if (page == MAP_FAILED) {
 		fputs("sluice-slurm: started by spank_sluice.so alone\n", stderr);
 		return SL_EXIT_USAGE;
 	}
 	(void)close(SL_SLURM_PAGE_FD);
-	if (argc == 5 && strcmp(argv[1], SL_SLURM_PORTER) == 0)
-		return sl_porter_main(page, argv + 2);
 	return sl_keeper_main(page, argc, argv);
 }

@@ -1,8 +1,9 @@
 /*
- * page - what slurmstepd, the tasks of its step, their keeper and their porter share
+ * page - what the tasks of a step and their keeper share
  *
- * The plugin makes it before the tasks are forked; keeper and porter map it from descriptor
- * SL_SLURM_PAGE_FD. The tasks wait until its state is no longer SL_SLURM_ASKING.
+ * The plugin makes it before the tasks are forked; the keeper maps it from descriptor
+ * SL_SLURM_PAGE_FD. The tasks wait until its state is no longer SL_SLURM_ASKING. The user may write
+ * to it, so root reads nothing of it, and its size is sealed.
  */
 #ifndef SL_SLURM_PAGE_H
 #define SL_SLURM_PAGE_H
@@ -24,10 +25,6 @@ enum sl_slurm_state {
 struct sl_slurm_page {
 	atomic_uint state; /* enum sl_slurm_state */
 	atomic_int status; /* exit status of the tasks, as that of `sluice run` */
-	atomic_int keeper; /* its pid; 0: not ready */
-	atomic_uint
-		signal; /* futex: odd after SIGTSTP, even after SIGCONT; it only grows */
-	char name[SL_SLURM_NAME_MAX]; /* of the workload; set by the plugin */
 	/* NAME=VALUE of each variable that the tasks need, NUL-terminated; an empty one ends it. */
 	char environment[32768];
 };

@@ -1,24 +1,26 @@
 /*
  * porter - parks the workload of a step that Slurm suspends, and resumes it
  *
- * A child of slurmstepd as root, outside the step's cgroup, so it goes on while the step is frozen.
+ * A child of slurmstepd as root, in a session of its own, so that no process of the job's user may
+ * send it a signal. Slurm suspends a step by SIGTSTP to those children of slurmstepd that are in
+ * the step's cgroup, and freezes that cgroup 2 s later; SIGCONT precedes the thaw. One thread of
+ * the porter stays in the cgroup, so Slurm sends them to it, and the other one, which takes them,
+ * is outside and never frozen.
  *
- * A process that is stopped or frozen cannot move its memory, and Slurm stops a step 2 s after it
- * has announced that. So while memory is still leaving, the porter lets the processes that use
- * CUDA run, in what Slurm has frozen, and freezes that again once they are done. Their GPU calls
- * wait meanwhile.
+ * A process that is stopped or frozen cannot move its memory. So while memory is still leaving, the
+ * porter lets the processes that use CUDA run, in what Slurm has frozen, and freezes that again
+ * once they are done. Their GPU calls wait meanwhile.
  *
- * Slurm may resume the step at any moment. Its SIGCONT reaches the keeper before the step is let
- * go, so after each freeze the porter looks whether the keeper has it, and takes the freeze back.
+ * Slurm may resume the step at any moment. Its SIGCONT comes before it thaws, so after each freeze
+ * the porter looks whether that is pending, and takes the freeze back.
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/futex.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -39,28 +41,20 @@
 /* A new daemon takes in the reports of all processes for 2 s; a frozen one is late. */
 #define REPORTS (3 * SL_S)
 
-/* The page is the user's as well, so what the porter acts on is not read from it. */
 struct porter {
-	struct sl_slurm_page *page;
 	const char *name; /* of the workload */
 	uid_t uid;        /* whose it is */
 	struct sl_freezer freezer;
-	unsigned int seen; /* the page's signal that is obeyed */
-	uint64_t epoch;    /* of the daemon that answered last */
-	sl_ns valid;       /* when its figures hold */
+	uint64_t epoch; /* of the daemon that answered last */
+	sl_ns valid;    /* when its figures hold */
 };
 
-/* Does the newest signal differ from the one that is obeyed? */
-static bool is_news(const struct porter *porter)
+/* SIGTSTP and SIGCONT: each takes back the other that is pending, so the newest one counts. */
+static bool is_pending(int number)
 {
-	return atomic_load(&porter->page->signal) != porter->seen;
-}
+	sigset_t pending;
 
-static void wait_for_news(const struct porter *porter)
-{
-	while (!is_news(porter))
-		(void)syscall(SYS_futex, &porter->page->signal, FUTEX_WAIT, porter->seen,
-			NULL, NULL, 0);
+	return sigpending(&pending) == 0 && sigismember(&pending, number);
 }
 
 static void pause_for_a_look(void)
@@ -122,10 +116,10 @@ static int ask(const struct porter *porter, struct sl_conn *conn, bool parked, b
 	return status;
 }
 
-/* Until a daemon answers, or there is other news. True: it did what was asked. */
+/* Until a daemon answers, or the opposite is due. True: it did what was asked. */
 static bool ask_until_told(struct porter *porter, bool parked)
 {
-	while (!is_news(porter)) {
+	while (!is_pending(parked ? SIGCONT : SIGTSTP)) {
 		sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};
 		bool done = false;
 
@@ -144,7 +138,7 @@ static void let_clients_run(
 
 	if (sl_rows_list(&clients, conn, SL_LIST_CLIENTS, NULL))
 		return;
-	for (size_t i = 0; i < clients.count && !is_news(porter); i++) {
+	for (size_t i = 0; i < clients.count && !is_pending(SIGCONT); i++) {
 		const struct sl_msg_client_row *row = &clients.all[i].client_row;
 		struct sl_pid_stat stat;
 
@@ -161,7 +155,7 @@ static void see_it_off(struct porter *porter)
 {
 	sl_ns end = sl_clock_now() + PATIENCE;
 
-	while (!is_news(porter) && sl_clock_now() < end) {
+	while (!is_pending(SIGCONT) && sl_clock_now() < end) {
 		sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};
 		struct standing now;
 
@@ -183,37 +177,65 @@ static void meet_daemon(struct porter *porter)
 		porter->valid = 0;
 }
 
-/* Is there news that the keeper, frozen, cannot tell? */
-static bool is_resumed(const struct porter *porter)
+static void *stay(void *unused)
 {
-	return is_news(porter) ||
-	       sl_freezer_has_pending(atomic_load(&porter->page->keeper), SIGCONT);
+	for (;;)
+		(void)pause();
+	return unused;
 }
 
-int sl_porter_main(struct sl_slurm_page *page, char **argv)
+/* Where there is no thread to leave behind, it stays in the cgroup itself, and has the 2 s. */
+static void leave_cgroup(void)
 {
-	struct porter porter = {.page = page,
+	char path[SL_FREEZER_PATH_MAX];
+	pthread_t thread;
+	int fd;
+
+	if (!sl_freezer_folder(getppid(), path, sizeof(path) - sizeof("/tasks")))
+		return;
+	fd = open(strcat(path, "/tasks"), O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	if (pthread_create(&thread, NULL, stay, NULL) == 0)
+		(void)!write(fd, "0", 1);
+	(void)close(fd);
+}
+
+static void suspend(struct porter *porter)
+{
+	if (ask_until_told(porter, true))
+		see_it_off(porter);
+	sl_freezer_freeze(&porter->freezer);
+	if (is_pending(SIGCONT))
+		sl_freezer_release(&porter->freezer);
+}
+
+_Noreturn void sl_porter_main(char **argv)
+{
+	char job[SL_FREEZER_PATH_MAX];
+	struct porter porter = {
 		.name = argv[0],
 		.uid = (uid_t)strtoul(argv[1], NULL, 10),
-		.freezer.within = argv[2]};
-	sigset_t stop;
+		.freezer.within = job,
+	};
+	sigset_t signals;
 
-	sigemptyset(&stop);
-	sigaddset(&stop, SIGTSTP);
-	sigprocmask(SIG_BLOCK, &stop, NULL);
+	(void)setsid();
+	if (!sl_freezer_job(getpid(), job, sizeof(job)))
+		job[0] = '\0';
+	leave_cgroup();
 	meet_daemon(&porter);
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGTSTP);
+	sigaddset(&signals, SIGCONT);
 	for (;;) {
-		wait_for_news(&porter);
-		porter.seen = atomic_load(&page->signal);
-		if (!(porter.seen & 1)) {
+		int number = sigwaitinfo(&signals, NULL);
+
+		if (number == SIGTSTP)
+			suspend(&porter);
+		if (number == SIGCONT) {
 			sl_freezer_release(&porter.freezer);
 			(void)ask_until_told(&porter, false);
-			continue;
 		}
-		if (ask_until_told(&porter, true))
-			see_it_off(&porter);
-		sl_freezer_freeze(&porter.freezer);
-		if (is_resumed(&porter))
-			sl_freezer_release(&porter.freezer);
 	}
 }

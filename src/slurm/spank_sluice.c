@@ -20,7 +20,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <signal.h>
 #include <slurm/slurm.h>
 #include <slurm/spank.h>
 #include <stdio.h>
@@ -47,8 +46,9 @@ SPANK_PLUGIN(sluice, 1);
 #define MARK "SLUICE_STEP"
 
 static struct {
-	struct sl_slurm_page *page; /* NULL: nothing to do for this step */
-	int page_fd, said[2];       /* said: what the keeper says, a pipe */
+	struct sl_slurm_page *page;   /* NULL: nothing to do for this step */
+	int page_fd, said[2];         /* said: what the keeper says, a pipe */
+	char name[SL_SLURM_NAME_MAX]; /* of the workload */
 	char mark[256];
 	int keeper, porter; /* pidfds; -1: none */
 	uint32_t tasks;
@@ -170,8 +170,9 @@ int slurm_spank_user_init(spank_t spank, int argc, char **argv)
 	make_mark(spank);
 	if (joins(spank))
 		return 0;
-	step.page_fd = memfd_create("sluice-step", MFD_CLOEXEC);
+	step.page_fd = memfd_create("sluice-step", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (step.page_fd < 0 || ftruncate(step.page_fd, sizeof(*page)) < 0 ||
+		fcntl(step.page_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) < 0 ||
 		pipe2(step.said, O_CLOEXEC) < 0) {
 		slurm_error("sluice: no descriptor or memory for the step: %s",
 			strerror(errno));
@@ -185,7 +186,7 @@ int slurm_spank_user_init(spank_t spank, int argc, char **argv)
 		close_step();
 		return -1;
 	}
-	name_workload(spank, page->name);
+	name_workload(spank, step.name);
 	step.page = page;
 	return 0;
 }
@@ -195,23 +196,23 @@ int slurm_spank_task_post_fork(spank_t spank, int argc, char **argv)
 {
 	if (!step.page || step.page_fd < 0)
 		return 0;
-	step.keeper = sl_start_keeper(
-		spank, &settings, step.page->name, step.page_fd, step.said[1]);
+	step.keeper =
+		sl_start_keeper(spank, &settings, step.name, step.page_fd, step.said[1]);
 	if (step.keeper < 0) {
-		slurm_error("sluice: cannot start the keeper of %s: %s", step.page->name,
+		slurm_error("sluice: cannot start the keeper of %s: %s", step.name,
 			strerror(-step.keeper));
 		atomic_store(&step.page->status, EXIT_SOFTWARE);
 		atomic_store(&step.page->state, SL_SLURM_FAILED);
 	}
-	step.porter = sl_start_porter(spank, &settings, step.page->name, step.page_fd);
+	step.porter = sl_start_porter(spank, &settings, step.name);
 	close_step();
 	return 0;
 }
 
-static void end_helpers(int number)
+static void end_helpers(void)
 {
-	sl_start_signal(step.porter, number);
-	sl_start_signal(step.keeper, number);
+	sl_start_kill(step.porter);
+	sl_start_kill(step.keeper);
 }
 
 /* With the last task the workload ends. Processes that a task left behind are ended by Slurm. */
@@ -221,13 +222,13 @@ int slurm_spank_task_exit(spank_t spank, int argc, char **argv)
 
 	(void)spank_get_item(spank, S_JOB_LOCAL_TASK_COUNT, &tasks);
 	if (++step.tasks >= tasks)
-		end_helpers(SIGTERM);
+		end_helpers();
 	return 0;
 }
 
 int slurm_spank_exit(spank_t spank, int argc, char **argv)
 {
-	end_helpers(SIGKILL);
+	end_helpers();
 	return 0;
 }
 
@@ -255,7 +256,7 @@ static int give_up(void)
 	(void)snprintf(text, sizeof(text),
 		"sluice: %s did not get its GPU memory within %u s; ask for less, or let "
 		"Slurm try again later (RequeueExit=%d in slurm.conf)\n",
-		step.page->name, wait_seconds, EXIT_REFUSED);
+		step.name, wait_seconds, EXIT_REFUSED);
 	say(text);
 	return EXIT_REFUSED;
 }

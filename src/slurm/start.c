@@ -1,7 +1,7 @@
 /*
  * slurmstepd has threads, so the child calls nothing but the system before it executes a program.
- * The keeper has to be a child of slurmstepd in the cgroup of the tasks: then Slurm signals,
- * freezes and kills it with them.
+ * Both have to be children of slurmstepd in the cgroup of the tasks: then Slurm signals and kills
+ * them with the tasks.
  */
 #include <stdint.h>
 
@@ -34,21 +34,19 @@ struct child {
 	const char **argv, **environment;
 	gid_t gid, *groups;
 	uid_t uid;                         /* 0: it stays root */
-	int group_count, page_fd, said_fd; /* said_fd -1: it says nothing */
+	int group_count, page_fd, said_fd; /* -1: it has none */
 	pid_t parent;
 };
 
-static void reset_signals(void)
+/* What Slurm sends to the tasks is not meant for these. They take what they wait for. */
+static void block_signals(void)
 {
-	sigset_t blocked;
+	sigset_t all;
 
 	for (int number = 1; number < NSIG; number++)
 		(void)signal(number, SIG_DFL);
-	/* Until the keeper waits for them. */
-	sigemptyset(&blocked);
-	sigaddset(&blocked, SIGTSTP);
-	sigaddset(&blocked, SIGCONT);
-	sigprocmask(SIG_SETMASK, &blocked, NULL);
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
 }
 
 static bool become_user(const struct child *child)
@@ -72,7 +70,7 @@ static void arrange_descriptors(const struct child *child)
 {
 	int null = open("/dev/null", O_RDWR);
 	/* Out of the way of their places. */
-	int page = fcntl(child->page_fd, F_DUPFD, 10);
+	int page = fcntl(child->page_fd >= 0 ? child->page_fd : null, F_DUPFD, 10);
 	int said = fcntl(child->said_fd >= 0 ? child->said_fd : null, F_DUPFD, 10);
 
 	(void)dup2(null, STDIN_FILENO);
@@ -84,7 +82,7 @@ static void arrange_descriptors(const struct child *child)
 
 _Noreturn static void become(const struct child *child)
 {
-	reset_signals();
+	block_signals();
 	join_cgroup(child);
 	/* While it may look into the task. */
 	(void)!chdir(child->cwd[0] ? child->cwd : "/");
@@ -157,11 +155,21 @@ static const char **make_environment(
 }
 
 /* A pidfd, or negative errno. */
-static int start(struct child *child)
+static int start(spank_t spank, struct child *child)
 {
-	pid_t pid;
+	pid_t pid, task = 0;
 	int pidfd;
 
+	if (spank_get_item(spank, S_TASK_PID, &task))
+		return -EINVAL;
+	/* The keeper may look up CMD there. */
+	if (child->page_fd >= 0)
+		(void)snprintf(child->cwd, sizeof(child->cwd), "/proc/%d/cwd", (int)task);
+	if (sl_freezer_folder(
+		    task, child->procs, sizeof(child->procs) - sizeof("/cgroup.procs")))
+		strcat(child->procs, "/cgroup.procs");
+	else
+		child->procs[0] = '\0';
 	child->parent = getpid();
 	pid = fork();
 	if (pid == 0)
@@ -184,58 +192,45 @@ int sl_start_keeper(spank_t spank, const struct sl_start_settings *settings,
 		.environment = environment,
 		.page_fd = page_fd,
 		.said_fd = said_fd};
-	pid_t task = 0;
 
 	if (!argv || !environment)
 		return -ENOMEM;
 	if (spank_get_item(spank, S_JOB_UID, &child.uid) ||
 		spank_get_item(spank, S_JOB_GID, &child.gid) ||
 		spank_get_item(spank, S_JOB_SUPPLEMENTARY_GIDS, &child.groups,
-			&child.group_count) ||
-		spank_get_item(spank, S_TASK_PID, &task))
+			&child.group_count))
 		return -EINVAL;
-	/* The folder of the job, where CMD may be looked up. */
-	(void)snprintf(child.cwd, sizeof(child.cwd), "/proc/%d/cwd", (int)task);
-	if (sl_freezer_folder(
-		    task, child.procs, sizeof(child.procs) - sizeof("/cgroup.procs")))
-		strcat(child.procs, "/cgroup.procs");
-	else
-		child.procs[0] = '\0';
-	return start(&child);
+	return start(spank, &child);
 }
 
-int sl_start_porter(spank_t spank, const struct sl_start_settings *settings,
-	const char *name, int page_fd)
+int sl_start_porter(
+	spank_t spank, const struct sl_start_settings *settings, const char *name)
 {
 	sl_cleanup(sl_freep) char *socket = NULL;
-	char user[16], job[SL_FREEZER_PATH_MAX];
-	const char *argv[] = {"sluice-slurm", SL_SLURM_PORTER, name, user, job, NULL};
+	char user[16];
+	const char *argv[] = {"sluice-slurm", SL_SLURM_PORTER, name, user, NULL};
 	/* It is root: nothing of the job's environment. */
 	const char *environment[] = {NULL, NULL};
 	struct child child = {.program = settings->keeper,
 		.argv = argv,
 		.environment = environment,
-		.page_fd = page_fd,
+		.page_fd = -1,
 		.said_fd = -1};
-	pid_t task = 0;
 	uid_t uid = 0;
 
-	if (spank_get_item(spank, S_JOB_UID, &uid) ||
-		spank_get_item(spank, S_TASK_PID, &task))
+	if (spank_get_item(spank, S_JOB_UID, &uid))
 		return -EINVAL;
 	(void)snprintf(user, sizeof(user), "%u", (unsigned int)uid);
-	if (!sl_freezer_job(task, job, sizeof(job)))
-		job[0] = '\0';
 	if (settings->socket) {
 		if (asprintf(&socket, "SLUICE_SOCKET=%s", settings->socket) < 0)
 			return -ENOMEM;
 		environment[0] = socket;
 	}
-	return start(&child);
+	return start(spank, &child);
 }
 
-void sl_start_signal(int pidfd, int number)
+void sl_start_kill(int pidfd)
 {
 	if (pidfd >= 0)
-		(void)syscall(SYS_pidfd_send_signal, pidfd, number, NULL, 0);
+		(void)syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
 }

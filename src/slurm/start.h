@@ -21,8 +21,8 @@ SL_MUST_CHECK int sl_start_keeper(struct spank_handle *spank,
 	int said_fd);
 /* Likewise. The porter stays root, and gets nothing of the job. */
 SL_MUST_CHECK int sl_start_porter(struct spank_handle *spank,
-	const struct sl_start_settings *settings, const char *name, int page_fd);
+	const struct sl_start_settings *settings, const char *name);
 /* Accepts a negative pidfd. */
-void sl_start_signal(int pidfd, int number);
+void sl_start_kill(int pidfd);
 
 #endif

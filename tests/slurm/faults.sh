@@ -105,8 +105,7 @@ check "nothing is left" "$(until_true 10 eval '[ "$(workloads)" = 0 ]' && echo n
 note "--- the keeper or slurmstepd is killed"
 task four --sluice-request=0.5
 ok four alloc a 100m
-keeper=$("$B/sluice" ps --json | sed -n 's/.*"pid": \([0-9]*\).*/\1/p' | head -n 1)
-kill -KILL "$keeper"
+kill -KILL "$(keeper four)"
 sleep 0.5
 check "without its keeper the workload lives on" "$(has_workload "slurm-$JOB_four.0" && echo lives)" = lives
 contents four "without its keeper"

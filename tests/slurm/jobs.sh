@@ -89,6 +89,9 @@ if setpriv --reuid=65534 --regid=65534 --clear-groups test -x "$B/sluice"; then
 	check_file "and so is the workload" "$T/user" '"uid": 65534'
 	as srun -n1 --sluice-request=0.25 -D / sh -c 'for p in /proc/[0-9]*; do grep -qs ^sluice-slurm $p/cmdline && grep -H ^Uid $p/status; done' >"$T/uids"
 	check_file "the keeper, too" "$T/uids" 'Uid:	65534	65534	65534	65534'
+	as srun -n1 --sluice-request=0.25 -D / sh -c 'for p in /proc/[0-9]*; do grep -qsz ^--porter $p/cmdline && for s in CONT TSTP KILL; do kill -$s ${p#/proc/} && echo sent; done; done' >"$T/sent" 2>&1
+	check_file "it has no signal for the porter, which is root" "$T/sent" 'not permitted'
+	check "none at all" "$(grep -c sent "$T/sent")" = 0
 fi
 
 printf '#!/bin/sh\ntrue\n' >"$T/true.sh"

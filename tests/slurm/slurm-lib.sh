@@ -134,6 +134,8 @@ becomes() {
 		fail "job $1 is $(state "$1"), not $2: $(scontrol show job "$1" | grep -E 'Reason|ExitCode')"
 	fi
 }
+# keeper NAME: the process that holds the only workload, whose task is NAME; not the task itself.
+keeper() { "$B/sluice" ps --json | sed -n 's/.*"pid": \([0-9]*\).*/\1/p' | grep -vx "$(pid_of "$1")" | head -n 1; }
 # As in lib.sh; a step's name has a dot, which json-get would take for its own.
 use() { "$B/sluice" ps --json | sed 's/"slurm-\([0-9]*\)\./"slurm-\1_/' | json "name=$(echo "$1" | tr . _).$2"; }
 # has_workload NAME; no_workload NAME
@@ -144,7 +146,7 @@ task_files() {
 	rm -f "$T/$1.in" "$T/$1.pid"
 	mkfifo -m 666 "$T/$1.in"
 	: >"$T/$1"
-	printf '#!/bin/sh\necho $$ >%s.pid\nexec %s/swapper <>%s.in >%s\n' "$T/$1" "$P" "$T/$1" "$T/$1" >"$T/$1.sh"
+	printf '#!/bin/sh\ntrap "" USR1\necho $$ >%s.pid\nexec %s/swapper <>%s.in >%s\n' "$T/$1" "$P" "$T/$1" "$T/$1" >"$T/$1.sh"
 	chmod 755 "$T/$1.sh"
 }
 # launch_task NAME OPTION...: the swapper NAME as the task of srun, in the background. batch_task NAME OPTION... [-- WORD...]:

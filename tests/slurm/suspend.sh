@@ -32,12 +32,23 @@ check "it stands still" "$(until_true 10 frozen one && echo frozen)" = frozen
 sleep 1
 check "and goes on standing" "$(frozen one && echo frozen)" = frozen
 note "--- also if that takes longer than Slurm waits: a kernel that runs for 4 s comes first"
+note "--- and whatever signals the user has sent before, and sends meanwhile"
 scontrol resume "$JOB_one"
 settled "slurm-$JOB_one.0" bound
+scancel -s USR1 "$JOB_one"
+scancel -s CONT "$JOB_one"
 later one busy 4000
 sleep 0.3
+keeper=$(keeper one)
+check "the keeper is there" "$([ -n "$keeper" ] && kill -0 "$keeper" && echo there)" = there
 scontrol suspend "$JOB_one"
+while [ ! -e "$T/quiet" ] && sleep 0.1; do
+	kill -CONT "$keeper"
+done &
 is_off one
+settled "slurm-$JOB_one.0" parked
+touch "$T/quiet"
+wait $!
 check "it stands still" "$(until_true 10 frozen one && echo frozen)" = frozen
 note "--- its request is another's"
 task two --sluice-request=0.6
