@@ -9,6 +9,7 @@
  */
 #include "runtime/contexts/capture.h"
 #include "runtime/contexts/prove.h"
+#include "runtime/contexts/settle.h"
 #include "runtime/contexts/stream.h"
 #include "runtime/driver/charge.h"
 #include "runtime/driver/pool.h"
@@ -367,15 +368,18 @@ SL_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx green)
 	CUcontext ctx = context_of(green);
 	struct sl_objects_taken *kept;
 	CUresult result;
+	bool settled;
 
 	if (!ctx)
 		return sl_real.cuGreenCtxDestroy(green);
+	/* The driver does not wait for the work of its streams, and detaches them. */
+	settled = sl_settle_context(ctx, &result) == SL_SETTLED;
 	(void)hold(ctx, NULL, false);
 	HOLD_STILL(ctx);
 	kept = sl_charge_hold(ctx);
 	result = sl_real.cuGreenCtxDestroy(green);
 	sl_charge_unhold(kept, result == CUDA_SUCCESS);
-	sl_stream_end_context(ctx, result == CUDA_SUCCESS);
+	sl_stream_end_context(ctx, settled && result == CUDA_SUCCESS);
 	sl_prove_unhold(ctx, result == CUDA_SUCCESS);
 	sl_control_leave();
 	if (result == CUDA_SUCCESS)

@@ -818,6 +818,35 @@ static void body_two_releases(void)
 	finish();
 }
 
+static CUresult of_green(CUcontext *out, CUgreenCtx green)
+{
+	*out = ctx;
+	return CUDA_SUCCESS;
+}
+
+static CUresult destroy_green(CUgreenCtx green)
+{
+	return CUDA_SUCCESS;
+}
+
+/* The work of a green context's streams goes on behind its destruction. */
+static void body_green(void)
+{
+	CUdeviceptr at;
+
+	start();
+	sl_real.cuCtxFromGreenCtx = of_green;
+	sl_real.cuGreenCtxDestroy = destroy_green;
+	internal = 0;
+	at = take(STEP, A);
+	submit(A);
+	give(at, A);
+	CHECK_EQ(cuGreenCtxDestroy((CUgreenCtx)0x100), CUDA_SUCCESS);
+	CHECK_EQ(take(STEP, B), at);
+	CHECK_EQ(work[1].done, 1);
+	finish();
+}
+
 /* An event that cannot be recorded is not tried again. */
 static void body_stale_event(void)
 {
@@ -881,6 +910,7 @@ static void body_two_looks(void)
 	T(pools)          \
 	T(context)        \
 	T(two_releases)   \
+	T(green)          \
 	T(stale_event)    \
 	T(no_host_memory) \
 	T(capture)        \
