@@ -108,6 +108,9 @@ enum sl_probe { SL_PROBE_OFF = 0, SL_PROBE_WATCH, SL_PROBE_PROVE, SL_PROBES };
 /* The first context of the process on that GPU. bytes is ignored and the grant has none: the client
  * reports the context's measured size before COMMIT. */
 #define SL_NODE_ASK_CONTEXT 4u
+/* Granted at once while no demand lacks memory and enough is free, otherwise CANCELLED at once:
+ * nothing moves, waits or is stopped for it. */
+#define SL_NODE_ASK_NOW 8u
 
 #define SL_SET_REQUEST         1u
 #define SL_SET_LIMIT           2u

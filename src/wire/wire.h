@@ -251,6 +251,9 @@ enum sl_health {
 /* Announces the first context of the process on that GPU; bytes is 1, without meaning. COMMIT of 0
  * bytes follows once the context is made and measured, or could not be made. */
 #define SL_ASK_CONTEXT 4u
+/* Only if free memory serves it at once; otherwise it is denied at once, as if it had been
+ * cancelled. */
+#define SL_ASK_NOW 8u
 /* Most descriptors that one message carries. */
 #define SL_WIRE_FDS_MAX 32
 /* PIDS_ROWS: flags and rows. */

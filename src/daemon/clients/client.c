@@ -467,7 +467,8 @@ static uint32_t flags_of(const struct sl_msg_ask *ask)
 {
 	return (ask->flags & SL_ASK_HELD ? SL_NODE_ASK_HELD : 0) |
 	       (ask->flags & SL_ASK_THERE ? SL_NODE_ASK_THERE : 0) |
-	       (ask->flags & SL_ASK_CONTEXT ? SL_NODE_ASK_CONTEXT : 0);
+	       (ask->flags & SL_ASK_CONTEXT ? SL_NODE_ASK_CONTEXT : 0) |
+	       (ask->flags & SL_ASK_NOW ? SL_NODE_ASK_NOW : 0);
 }
 
 static void on_ask(struct sl_peer *peer, const struct sl_msg_ask *ask)

@@ -79,7 +79,7 @@ static void on_parked(struct sl_daemon *daemon, const struct sl_action *action)
 	tell(daemon, action);
 }
 
-static void on_deny(struct sl_daemon *daemon, const struct sl_action *action)
+static void count_denial(struct sl_daemon *daemon, const struct sl_action *action)
 {
 	struct sl_workload *workload =
 		sl_map_get(&daemon->workloads, action->deny.workload);
@@ -101,6 +101,13 @@ static void on_deny(struct sl_daemon *daemon, const struct sl_action *action)
 		sl_jobs_over_limit(workload, &because);
 	}
 	sl_events_add(daemon, &because);
+}
+
+static void on_deny(struct sl_daemon *daemon, const struct sl_action *action)
+{
+	/* A cancelled demand lacked nothing that its program sees. */
+	if (action->deny.reason != SL_REASON_CANCELLED)
+		count_denial(daemon, action);
 	sl_client_denied(daemon, action->deny.client, action->deny.ask,
 		action->deny.reason, action->deny.available_bytes);
 }

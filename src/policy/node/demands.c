@@ -298,6 +298,8 @@ void sl_node_on_ask(struct sl_node_step *step, const struct sl_event *event)
 	if (is_plain(step, demand)) {
 		sl_node_lengthen_slice(step->node, demand);
 		sl_node_grant_in_slice(step, demand, false, false);
+	} else if (flags & SL_NODE_ASK_NOW) {
+		sl_node_deny(step, demand, SL_REASON_CANCELLED);
 	} else {
 		step->plans = true;
 	}

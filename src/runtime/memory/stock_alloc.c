@@ -29,6 +29,9 @@ struct want {
 	uint64_t bytes, asked_bytes, id;
 };
 
+typedef CUresult obtain_fn(
+	struct sl_space *space, uint64_t bytes, struct sl_backing *out);
+
 /* A cut has left its shelf for the program. */
 static CUdeviceptr hand_out(struct sl_cut *cut, uint64_t bytes, uint64_t id)
 {
@@ -233,12 +236,12 @@ static uint64_t allowed(struct sl_stock *stock)
 	return mask;
 }
 
-static CUresult fill_tract(
-	const struct want *want, struct sl_tract *tract, uint64_t bytes, CUdeviceptr *at)
+static CUresult fill_tract(const struct want *want, struct sl_tract *tract,
+	uint64_t bytes, obtain_fn *obtain, CUdeviceptr *at)
 {
 	struct sl_backing *backing = &tract->block.backing;
 	uint64_t mask = allowed(want->stock);
-	CUresult r = sl_supply_obtain(want->space, bytes, backing);
+	CUresult r = obtain(want->space, bytes, backing);
 
 	if (r == CUDA_SUCCESS)
 		r = sl_peer_admit_to(want->space, backing, mask);
@@ -256,7 +259,8 @@ static CUresult fill_tract(
 	return r;
 }
 
-static CUresult new_tract(const struct want *want, uint64_t bytes, CUdeviceptr *at)
+static CUresult new_tract(
+	const struct want *want, uint64_t bytes, obtain_fn *obtain, CUdeviceptr *at)
 {
 	struct sl_stock *stock = want->stock;
 	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
@@ -266,7 +270,7 @@ static CUresult new_tract(const struct want *want, uint64_t bytes, CUdeviceptr *
 		return r;
 	tract = sl_tract_new(stock, want->space);
 	if (tract)
-		r = fill_tract(want, tract, bytes, at);
+		r = fill_tract(want, tract, bytes, obtain, at);
 	if (tract && r != CUDA_SUCCESS)
 		sl_tract_free(tract);
 	sl_books_lock();
@@ -275,19 +279,22 @@ static CUresult new_tract(const struct want *want, uint64_t bytes, CUdeviceptr *
 	return r;
 }
 
+/* More than is needed only while it is free: no other workload gives anything up for that. */
 static CUresult grow(const struct want *want, CUdeviceptr *at)
 {
 	uint64_t usual = sl_round_up(want->bytes, STEP_BYTES);
 	uint64_t least = sl_round_up(want->bytes, SL_DEVICE_GRAIN);
 	static const uint64_t nothing;
-	CUresult r = new_tract(want, usual, at);
+	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
 
-	if (r == CUDA_ERROR_OUT_OF_MEMORY && least < usual)
-		r = new_tract(want, least, at);
+	if (least < usual)
+		r = new_tract(want, usual, sl_supply_obtain_now, at);
+	if (r == CUDA_ERROR_OUT_OF_MEMORY)
+		r = new_tract(want, least, sl_supply_obtain, at);
 	/* Within its own limit a pool makes room by itself. */
 	if (r == CUDA_ERROR_OUT_OF_MEMORY && want->stock->max_bytes) {
 		sl_stock_give_back(want->stock, NULL, &nothing);
-		r = new_tract(want, least, at);
+		r = new_tract(want, least, sl_supply_obtain, at);
 	}
 	return r;
 }

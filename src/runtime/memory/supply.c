@@ -20,7 +20,8 @@ static CUresult create_granted(struct sl_demand *demand, struct sl_space *space,
 	while (*outcome == SL_DEMAND_GRANTED) {
 		sl_control_enter();
 		r = sl_backing_create(out, space->dev, bytes, &stuck_bytes);
-		if (r == CUDA_ERROR_OUT_OF_MEMORY && stuck_bytes == 0) {
+		if (r == CUDA_ERROR_OUT_OF_MEMORY && stuck_bytes == 0 &&
+			!(demand->flags & SL_ASK_NOW)) {
 			sl_control_leave();
 			/* Our own hoarded memory may be the obstacle. */
 			sl_supply_on_slow();
@@ -54,6 +55,19 @@ CUresult sl_supply_obtain(struct sl_space *space, uint64_t bytes, struct sl_back
 			r != CUDA_ERROR_OUT_OF_MEMORY || !sl_supply_on_denial(frees))
 			return r;
 	}
+}
+
+CUresult sl_supply_obtain_now(
+	struct sl_space *space, uint64_t bytes, struct sl_backing *out)
+{
+	struct sl_demand demand;
+	CUresult r;
+	int outcome;
+
+	sl_session_chunk(sl_backing_chunk_bytes(bytes));
+	outcome = sl_demand_ask_as(&demand, space->gpu, bytes, SL_ASK_NOW, NULL);
+	r = create_granted(&demand, space, bytes, out, &outcome);
+	return outcome == SL_DEMAND_REFUSED ? sl_session_join() : r;
 }
 
 CUresult sl_supply_release(struct sl_gpu *gpu, struct sl_backing *backing)

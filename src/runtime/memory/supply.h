@@ -12,6 +12,10 @@
  * No lock may be held. */
 SL_MUST_CHECK CUresult sl_supply_obtain(
 	struct sl_space *space, uint64_t bytes, struct sl_backing *out);
+/* The same only if memory is free now: out-of-memory at once otherwise, and nothing is given back,
+ * moved or told as a denial for it. */
+SL_MUST_CHECK CUresult sl_supply_obtain_now(
+	struct sl_space *space, uint64_t bytes, struct sl_backing *out);
 /* Called when the daemon's answer is slow: gives back what the process hoards, in the background,
  * and never blocks (link/reclaim.c). No lock may be held. */
 extern void (*const sl_supply_on_slow)(void);

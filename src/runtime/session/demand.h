@@ -38,7 +38,8 @@ SL_MUST_CHECK int sl_demand_ask(struct sl_demand *demand, struct sl_gpu *gpu,
 	uint64_t bytes, void (*on_slow)(void));
 /* As sl_demand_ask, for a context or for a special kind of memory: flags are SL_ASK_* of wire.h.
  * With SL_ASK_HELD the committed bytes count as held. With SL_ASK_THERE a grant is final: call
- * neither sl_demand_commit nor sl_demand_failed. */
+ * neither sl_demand_commit nor sl_demand_failed. One with SL_ASK_NOW never goes back into the
+ * queue. */
 SL_MUST_CHECK int sl_demand_ask_as(struct sl_demand *demand, struct sl_gpu *gpu,
 	uint64_t bytes, uint32_t flags, void (*on_slow)(void));
 /* The driver had no memory after all: the demand goes back into the queue. Outcomes as

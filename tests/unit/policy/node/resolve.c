@@ -22,6 +22,7 @@
 #define IS(c, condition_) EVENT(CONDITION, condition, {c, SL_CONDITION_##condition_})
 #define CANCEL(c, a)      EVENT(CANCEL, cancel, {c, a})
 #define WORK(c)           EVENT(WORK, work, {c})
+#define ASK_NOW(c, a, n)  EVENT(ASK, ask, {c, a, 0, n, SL_NODE_ASK_NOW})
 #define STOP(w)           EVENT(WORKLOAD_STOP, workload_stop, {w, 10 * SL_S})
 
 #define STOP_FAILED(c) EVENT(STOP_FAILED, stop_failed, {c})
@@ -63,6 +64,21 @@ static void stops_lower_priority(void **state)
 		"why", sl_node_client(p.node, 10).stop_reason, SL_REASON_STOP_PRIORITY);
 	play_rows(&p, rows + 9, SL_ARRAY_LEN(rows) - 9);
 	play_close(&p);
+}
+
+/* Free bytes or none: nothing is stopped, and nothing waits, for what must be free now. */
+static void only_what_is_free_now(void **state)
+{
+	static const struct play_row rows[] = {
+		LOW_HOLDS(PRIORITY),
+		{"more than is free", 0, ASK_NOW(20, 1, 40), "DENY 20/1 CANCELLED g0"},
+		{"what is free", 0, ASK_NOW(20, 2, 10), "GRANT 20/2 g0 10"},
+		{"used", 0, COMMIT(20, 2, 10), ""},
+		{"a collision", 0, ASK(20, 3, 0, 5), "STOP 10 1 TERM STOP_PRIORITY"},
+		{"behind a head", 0, ASK_NOW(20, 4, 1), "DENY 20/4 CANCELLED g0"},
+	};
+
+	PLAY(rows);
 }
 
 static void spares_who_is_not_needed(void **state)
@@ -599,6 +615,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(goes_on_without_the_unreached),
 		cmocka_unit_test(stops_lower_priority),
+		cmocka_unit_test(only_what_is_free_now),
 		cmocka_unit_test(spares_who_is_not_needed),
 		cmocka_unit_test(counts_what_is_coming),
 		cmocka_unit_test(stops_nobody_in_vain),

@@ -577,6 +577,34 @@ static void body_reserve(void)
 	finish();
 }
 
+static void check_last_ask(uint64_t bytes, uint32_t flags)
+{
+	CHECK_EQ(FAKE(asked_bytes), bytes);
+	CHECK_EQ(FAKE(ask_flags), flags);
+}
+
+/* More than is needed is only taken while it is free. */
+static void body_step(void)
+{
+	start();
+	take(4096, A);
+	check_last_ask(STEP, SL_ASK_NOW);
+	take(STEP, A);
+	check_last_ask(STEP, 0);
+	fake_lock();
+	fake.limit_bytes = fake.held_bytes + 16 * SL_MIB;
+	fake_unlock();
+	take(10 * SL_MIB, A);
+	take(10 * SL_MIB, A);
+	take(10 * SL_MIB, A);
+	check_books(2 * STEP);
+	take(12 * SL_MIB, A);
+	check_last_ask(12 * SL_MIB, 0);
+	CHECK_EQ(FAKE(fails), 0);
+	check_books(2 * STEP + 12 * SL_MIB);
+	finish();
+}
+
 /* Before memory is denied, the reserve goes back. */
 static void body_pressure(void)
 {
@@ -902,6 +930,7 @@ static void body_two_looks(void)
 	T(random)         \
 	T(threshold)      \
 	T(reserve)        \
+	T(step)           \
 	T(pressure)       \
 	T(idle)           \
 	T(wrong)          \
