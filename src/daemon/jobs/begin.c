@@ -11,7 +11,6 @@
 #include "daemon/workloads/park.h"
 #include "daemon/workloads/workload.h"
 
-
 /* GPUs of the kind of its own: its size, pool and rules hold there, too. */
 static uint32_t alike(const struct sl_jobs *jobs, uint32_t own)
 {
@@ -35,8 +34,8 @@ uint32_t sl_jobs_may_begin_on(
 	const struct sl_job_task *task = workload->task;
 	uint32_t own = sl_workload_gpus(workload), gpus;
 
-	if (!jobs || !(workload->flags & SL_WORKLOAD_LATE) || workload->park != SL_PARK_NOT ||
-		(task && task->phase != SL_PHASE_RUNS))
+	if (!jobs || !(workload->flags & SL_WORKLOAD_LATE) ||
+		workload->park != SL_PARK_NOT || (task && task->phase != SL_PHASE_RUNS))
 		return 0;
 	gpus = alike(jobs, own) & sl_inventory_usable(daemon, NULL) & ~own;
 	/* What has no request takes no place from others. */

@@ -2,8 +2,8 @@
  * admit - see the header
  *
  * The allowed GPUs go through one sieve after the other (limit, size, health, room, time,
- * contexts). The first sieve that leaves too few names the reason. So users learn that a request can never fit
- * before they learn of neighbours in the way.
+ * contexts). The first sieve that leaves too few names the reason. So users learn that a request
+ * can never fit before they learn of neighbours in the way.
  */
 #include "policy/verdicts/admit.h"
 #include "policy/mutant.h"

@@ -23,9 +23,9 @@ struct sl_options sl_options = {
 #undef SL_OPTION
 };
 
-/* In a container that was given the library and a socket's folder: its programs are limited whatever
- * environment they start with, and while there is no daemon, whose socket would be there. Keeps
- * errno. */
+/* In a container that was given the library and a socket's folder: its programs are limited
+ * whatever environment they start with, and while there is no daemon, whose socket would be there.
+ * Keeps errno. */
 static bool is_contained(void)
 {
 	int error = errno;
