@@ -139,8 +139,8 @@ static bool keep_capabilities(uint64_t kept)
 
 /* The driver reads files of this process in /proc that would be root's, so another user may trace
  * it: it must have nothing of the daemon's, such as its keys. Root of a container may not: these
- * files are root's anyway, and the helper sees the host's files. Where the kernel or a container has
- * no keys, none are shared. */
+ * files are root's anyway, and the helper sees the host's files. Where the kernel or a container
+ * has no keys, none are shared. */
 static bool become(uid_t uid, gid_t gid, uint64_t capabilities)
 {
 	be_killed_like_others();
