@@ -16,6 +16,7 @@ check "two GPUs" "$(echo "$uuid_0 $uuid_1" | grep -c "GPU-.* GPU-")" = 1
 claim_as() {
 	claim_name=$1 claim_gpu=$2
 	shift 2
+	claim_uuid=
 	eval "claim_uuid=\$uuid_$claim_gpu"
 	"$B/tests/system/claim" add "$T/s" "$claim_name" "$claim_uuid" "$@" >"$T/$claim_name.claim"
 }
