@@ -260,7 +260,7 @@ static int take_place(struct settings *settings, char ***words)
 	return -1;
 }
 
-/* Likewise. *words are what the process is to become. */
+/* Likewise. *words: the command that the process becomes. */
 static int begin(struct settings *settings, int argc, char **argv, char ***words)
 {
 	struct sl_launch *s = &settings->launch;

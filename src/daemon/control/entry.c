@@ -406,7 +406,7 @@ static void fill(struct sl_daemon *daemon, const struct sl_msg_entry_add *add, u
 		sl_field_make_name(add->name, "", workload->id, workload->name);
 }
 
-/* If guests are what is in the way, they go home first. */
+/* Guests in the way go home first. */
 static void find_guests(struct sl_daemon *daemon, uint32_t gpus, struct refusal *refusal)
 {
 	if (refusal->reason == SL_REASON_REQUESTS_TAKEN ||
