@@ -11,11 +11,11 @@ daemon_start
 slurm_start RequeueExit=75 PrologFlags=Alloc
 
 note "--- installed as the packages are, with a folder for libraries that this build does not know"
-"$SLURM_TOOLS/../packaging/stage" "$B" "$T/root" /usr lib/any || fail "it cannot be installed"
-(PLUGIN=$T/root/usr/lib/any/slurm/spank_sluice.so && plug)
+"$SLURM_TOOLS/../packaging/stage" "$B" "$T/staged" /usr lib/any || fail "it cannot be installed"
+(PLUGIN=$T/staged/usr/lib/any/slurm/spank_sluice.so && plug)
 $SRUN --sluice-request=0.25 sh -c 'echo "$LD_PRELOAD"' >"$T/installed" 2>&1
 check "status" $? = 0
-check_file "with the library that was installed with it" "$T/installed" "^$T/root/usr/lib/any/sluice/"
+check_file "with the library that was installed with it" "$T/installed" "^$T/staged/usr/lib/any/sluice/"
 plug
 
 note "--- srun"
