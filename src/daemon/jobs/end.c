@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/step.h"
+#include "daemon/gpu/asking.h"
 #include "daemon/jobs/internal.h"
 #include "daemon/report/events.h"
 #include "daemon/state/commit.h"
@@ -19,6 +20,9 @@
 /* A program that dies this soon after its limit denied a demand has probably died of it; unwinding
  * and printing a message take time. */
 #define DENIED_RECENTLY (60 * SL_S)
+
+/* The driver knows of a lost GPU as soon as calls to it fail, but may be slow to answer. */
+#define LOSS_TOLD_WITHIN (1 * SL_S)
 
 /* A move that came to nothing costs two copies of all its memory. */
 #define MOVED_AGAIN_AFTER (600 * SL_S)
@@ -463,10 +467,37 @@ static void reap(struct sl_job_task *task)
 /* Only the process that started it saw how it ended. */
 void sl_jobs_front_over(struct sl_jobs *jobs, struct sl_job_task *task)
 {
-	task->is_over = task->is_parked = task->is_resumed = false;
+	task->is_parked = task->is_resumed = false;
+	task->over_at = 0;
 	task->job->row.tasks[task->number].workload = 0;
 	for_good(jobs, task, false);
 	sl_jobs_check_end(jobs, task->job);
+}
+
+/* The program may have ended by the loss of a GPU of which the daemon has not heard: asks about
+ * them, and waits for looks that began after its end. */
+static bool may_be_bereft(struct sl_jobs *jobs, struct sl_job_task *task)
+{
+	uint32_t gpus = sl_jobs_gpus_at(&jobs->books, task->node, task->gpu_mask);
+	sl_ns until = task->over_at + LOSS_TOLD_WITHIN;
+	bool first = task->deadline != until;
+	bool waits = false;
+
+	task->deadline = until;
+	if (sl_clock_now() >= until)
+		return false;
+	for (; gpus; gpus &= gpus - 1) {
+		uint32_t number = (uint32_t)__builtin_ctz(gpus);
+		const struct sl_gpu *gpu = &jobs->daemon->gpus[number];
+
+		if (gpu->lost)
+			return false;
+		if (first)
+			sl_asking_now(jobs->daemon, number);
+		waits |= gpu->managed && (gpu->asked || gpu->asked_at < task->over_at);
+	}
+	jobs->listens |= waits;
+	return waits;
 }
 
 /* Has a GPU of the task been lost? Most programs then exit at their next call, before they are
@@ -497,9 +528,12 @@ void sl_jobs_task_over(struct sl_jobs *jobs, struct sl_job_task *task)
 		.retries = job->row.retries};
 	struct sl_retry_verdict verdict;
 
+	if (!facts.ok && !facts.asked && !facts.stopped && may_be_bereft(jobs, task))
+		return;
 	facts.stopped |= !facts.ok && is_bereft(jobs, task);
 	verdict = sl_retry_judge(&facts);
-	task->is_over = task->is_parked = task->is_resumed = false;
+	task->is_parked = task->is_resumed = false;
+	task->over_at = 0;
 	note_record(task, ending, &record);
 	reap(task);
 	sl_jobs_trim_last(jobs, task);

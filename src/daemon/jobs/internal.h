@@ -85,7 +85,8 @@ struct sl_job_task {
 	 * yet */
 	uint64_t commit;
 	uint64_t ticket; /* the write that stores it; 0: it is stored */
-	/* Of PARKING and RESUMING; of STOPPING until the signal; of a task alone, its next check */
+	/* Of PARKING and RESUMING; of STOPPING until the signal; of a task alone, its next check; of
+	 * one that is over, until its GPUs are heard of */
 	sl_ns deadline;
 	sl_ns grace;    /* of STOPPING: time from SIGTERM to SIGKILL */
 	sl_ns retry_at; /* of a job without request: next try */
@@ -105,7 +106,8 @@ struct sl_job_task {
 	bool unheard;
 	/* Of PARKING: it goes to other GPUs, and so must leave its own whole */
 	bool moves;
-	bool is_over, is_parked, is_resumed; /* told, not handled yet */
+	sl_ns over_at; /* its end was told then, and is not handled yet; 0: it is not over */
+	bool is_parked, is_resumed; /* told, not handled yet */
 	/* Of this attempt: the last demand that its limit denied; 0: none */
 	sl_ns denied_at;
 	struct sl_node_because denied;
@@ -224,6 +226,7 @@ struct sl_jobs {
 	bool dirty;               /* a cycle may have an effect */
 	bool gpus_changed;        /* lost, back, found or resized */
 	bool forget;              /* another job has ended */
+	bool listens;             /* a task is over, and its GPUs are to be heard of */
 	bool promises;            /* the machine may keep places for some jobs */
 	uint32_t front_waits;     /* foreground jobs that wait */
 	sl_ns tell_at;            /* when one of them is to be told something */

@@ -155,6 +155,7 @@ void sl_jobs_resumed(
 	struct sl_daemon *daemon, uint64_t workload); /* its request is claimed again */
 void sl_jobs_process_died(struct sl_daemon *daemon);  /* any; it is marked as dead */
 void sl_jobs_written(struct sl_daemon *daemon);       /* the journal */
+void sl_jobs_measured(struct sl_daemon *daemon);      /* a GPU */
 void sl_jobs_gpus_changed(struct sl_daemon *daemon);  /* found, lost, back, resized */
 void sl_jobs_recovered(struct sl_daemon *daemon); /* no report is waited for any more */
 void sl_jobs_projects_changed(struct sl_daemon *daemon);

@@ -35,7 +35,7 @@ void sl_jobs_workload_over(struct sl_daemon *daemon, uint64_t workload)
 		sl_jobs_awake(daemon->jobs);
 	if (!task)
 		return;
-	task->is_over = true;
+	task->over_at = sl_clock_now();
 	note(daemon, task);
 }
 
@@ -215,6 +215,12 @@ void sl_jobs_process_died(struct sl_daemon *daemon)
 void sl_jobs_written(struct sl_daemon *daemon)
 {
 	if (daemon->jobs && !sl_list_is_empty(&daemon->jobs->active))
+		sl_jobs_awake(daemon->jobs);
+}
+
+void sl_jobs_measured(struct sl_daemon *daemon)
+{
+	if (daemon->jobs && daemon->jobs->listens)
 		sl_jobs_awake(daemon->jobs);
 }
 

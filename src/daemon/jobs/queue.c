@@ -197,11 +197,11 @@ void sl_jobs_numbers(const struct sl_daemon *daemon, uint64_t in[SL_JOB_STATES],
 
 static void look_at(struct sl_jobs *jobs, struct sl_job_task *task, sl_ns now)
 {
-	if (task->is_over && task->job->foreground) {
+	if (task->over_at && task->job->foreground) {
 		sl_jobs_front_over(jobs, task);
 		return;
 	}
-	if (task->is_over) {
+	if (task->over_at) {
 		sl_jobs_task_over(jobs, task);
 		return;
 	}
@@ -354,7 +354,7 @@ void sl_jobs_settle(struct sl_daemon *daemon)
 	for (int round = 0; round < ROUNDS_MOST && jobs->awake; round++) {
 		sl_ns now = sl_clock_now();
 
-		jobs->awake = false;
+		jobs->awake = jobs->listens = false;
 		sl_jobs_look(jobs, now);
 		sl_jobs_look_at_bounds(jobs);
 		sl_jobs_guests_look(jobs);

@@ -80,7 +80,8 @@ static void recover_task(struct sl_jobs *jobs, struct sl_job_task *task)
 		task->asked = row->state == SL_TASK_ENDED;
 		task->stopped = row->state == SL_TASK_RELEASING;
 		task->went = has_gone(row);
-		task->is_over = task->former = true;
+		task->over_at = sl_clock_now();
+		task->former = true;
 		sl_list_push_tail(&jobs->active, &task->active);
 	} else if (row->state == SL_TASK_ENDED) {
 		task->phase = SL_PHASE_OVER;

@@ -334,7 +334,8 @@ void sl_jobs_start(struct sl_jobs *jobs, struct sl_job_task *task)
 	row->workload = workload->id;
 	task->went = task->stopped = task->bereft = task->former = false;
 	task->denied_at = 0;
-	task->is_over = task->is_parked = task->is_resumed = false;
+	task->is_parked = task->is_resumed = false;
+	task->over_at = 0;
 	if (start_shim(jobs, task, workload, &err) < 0) {
 		sl_error_log("job %" PRIu64 " (%s) cannot be started: %s", job->row.id,
 			job->row.name, err.text[0] ? err.text : "out of memory");

@@ -163,6 +163,7 @@ static int on_end(
 static void take_sample(struct sl_daemon *daemon, const struct sl_measure_answer *answer)
 {
 	sl_reconcile_sample(daemon, answer);
+	sl_jobs_measured(daemon);
 	sl_dispatch_recounted(daemon);
 }
 

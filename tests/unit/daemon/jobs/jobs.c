@@ -427,6 +427,31 @@ static void ends_with_its_workload(void **state)
 	rig_peer_end(&peer);
 }
 
+/* Programs often end by the loss of their GPU before the driver tells of it. */
+static void a_loss_that_is_not_told_is_no_failure(void **state)
+{
+	struct rig *rig = *state;
+	struct rig_peer peer;
+	char words[256], path[200];
+
+	rig_start(rig, "measure_interval: 60s\n");
+	peer = greet(rig_peer(rig));
+	(void)snprintf(path, sizeof(path), "%s/go", rig->dir);
+	(void)snprintf(words, sizeof(words),
+		"while [ ! -e %s ]; do sleep 0.01; done; exit 4", path);
+	assert_true(submit(&peer, submit_msg("bereft"), words).ok);
+	rig_until(row_of(&peer, "bereft").started == 1);
+	rig->nvml->gpus[0].lost = rig->nvml->gpus[1].lost = 1;
+	close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+	rig_until(row_of(&peer, "bereft").state != SL_JOB_RUNNING);
+	assert_int_equal(row_of(&peer, "bereft").state, SL_JOB_QUEUED);
+	/* With its GPU, the same end is its failure. */
+	rig->nvml->gpus[0].lost = rig->nvml->gpus[1].lost = 0;
+	rig_until(row_of(&peer, "bereft").state == SL_JOB_FAILED);
+	assert_int_equal(row_of(&peer, "bereft").started, 2);
+	rig_peer_end(&peer);
+}
+
 static void is_found_again(void **state)
 {
 	struct rig *rig = *state;
@@ -728,6 +753,7 @@ int main(void)
 		TEST(old_results_go_once_the_new_job_is_stored),
 		TEST(a_users_output_has_a_bound),
 		TEST(ends_with_its_workload),
+		TEST(a_loss_that_is_not_told_is_no_failure),
 		TEST(is_found_again),
 		TEST(knows_what_began),
 		TEST(does_not_go_unwritten),
