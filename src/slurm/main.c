@@ -3,6 +3,7 @@
  *
  * usage: sluice-slurm OPTION... -- CMD..., those of `sluice run`: the keeper.
  *        sluice-slurm --porter NAME UID
+ *        sluice-slurm --clerk JOB SINCE
  */
 #include <stdio.h>
 #include <string.h>
@@ -18,6 +19,8 @@ int main(int argc, char **argv)
 
 	if (argc == 4 && strcmp(argv[1], SL_SLURM_PORTER) == 0)
 		sl_porter_main(argv + 2);
+	if (argc == 4 && strcmp(argv[1], SL_SLURM_CLERK) == 0)
+		return sl_clerk_main(argv + 2);
 	page = mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE, MAP_SHARED,
 		SL_SLURM_PAGE_FD, 0);
 	if (page == MAP_FAILED) {

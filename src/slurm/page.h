@@ -13,8 +13,9 @@
 
 #define SL_SLURM_PAGE_FD  3
 #define SL_SLURM_NAME_MAX 64
-/* The argument that makes a porter of sluice-slurm. */
+/* The arguments that make a porter or a clerk of sluice-slurm. */
 #define SL_SLURM_PORTER "--porter"
+#define SL_SLURM_CLERK  "--clerk"
 
 enum sl_slurm_state {
 	SL_SLURM_ASKING = 0,

@@ -4,14 +4,16 @@
  * A step that asks for GPU memory becomes a workload of its node's sluiced. slurmstepd starts a
  * keeper for it (keeper.c), which does what `sluice run` does, as the job's user. The tasks wait
  * for it between fork and exec, and take over the environment that it gets. slurmstepd itself never
- * waits and never talks to the daemon, and a task that waits can be cancelled like any other.
+ * talks to the daemon and waits for nothing but the clerk (clerk.c), at the end; a task that waits
+ * can be cancelled like any other.
  *
  * The steps that a batch script starts on its own node join the script's workload: they inherit its
  * environment, and asking for the same again changes nothing.
  *
  * One line of plugstack.conf: required spank_sluice.so [keeper=PATH] [socket=PATH] [wait=SECONDS]
- * [without]. wait: how long a step waits for room (60); 0: it is refused at once. without: where no
- * daemon answers, the step runs without Sluice.
+ * [without] [account]. wait: how long a step waits for room (60); 0: it is refused at once. without:
+ * where no daemon answers, the step runs without Sluice. account: what it used goes to Slurm's
+ * accounting.
  */
 #include <stdint.h>
 
@@ -26,6 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "slurm/options.h"
@@ -52,11 +55,12 @@ static struct {
 	char mark[256];
 	int keeper, porter; /* pidfds; -1: none */
 	uint32_t tasks;
+	uint64_t since; /* its start, in seconds since 1970 */
 } step = {.page_fd = -1, .said = {-1, -1}, .keeper = -1, .porter = -1};
 
 static struct sl_start_settings settings;
 static unsigned int wait_seconds = WAIT_SECONDS;
-static bool runs_without;
+static bool runs_without, accounts;
 
 static int read_line(int argc, char **argv)
 {
@@ -72,9 +76,11 @@ static int read_line(int argc, char **argv)
 			wait_seconds = (unsigned int)strtoul(value, NULL, 10);
 		else if (strcmp(argv[i], "without") == 0)
 			runs_without = true;
+		else if (strcmp(argv[i], "account") == 0)
+			accounts = true;
 		else {
 			slurm_error("spank_sluice.so does not know '%s'; its options are "
-				    "keeper=, socket=, wait= and without",
+				    "keeper=, socket=, wait=, without and account",
 				argv[i]);
 			return -1;
 		}
@@ -187,6 +193,7 @@ int slurm_spank_user_init(spank_t spank, int argc, char **argv)
 		return -1;
 	}
 	name_workload(spank, step.name);
+	step.since = (uint64_t)time(NULL);
 	step.page = page;
 	return 0;
 }
@@ -215,14 +222,29 @@ static void end_helpers(void)
 	sl_start_kill(step.keeper);
 }
 
+/* Before Slurm hears that the task has ended: then the job is over. A job has one comment, that of
+ * its first node. */
+static void account(spank_t spank)
+{
+	uint32_t job = 0, node = 0;
+
+	(void)spank_get_item(spank, S_JOB_ID, &job);
+	(void)spank_get_item(spank, S_JOB_NODEID, &node);
+	if (node == 0)
+		sl_start_clerk(&settings, job, step.since);
+}
+
 /* With the last task the workload ends. Processes that a task left behind are ended by Slurm. */
 int slurm_spank_task_exit(spank_t spank, int argc, char **argv)
 {
 	uint32_t tasks = 0;
 
 	(void)spank_get_item(spank, S_JOB_LOCAL_TASK_COUNT, &tasks);
-	if (++step.tasks >= tasks)
-		end_helpers();
+	if (++step.tasks < tasks)
+		return 0;
+	end_helpers();
+	if (accounts && step.since)
+		account(spank);
 	return 0;
 }
 

@@ -9,6 +9,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <slurm/spank.h>
 #include <stdio.h>
@@ -16,6 +18,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -24,7 +27,10 @@
 #include "slurm/page.h"
 
 /* --wait --name NAME --, and the end */
-#define OWN_WORDS 6
+#define OWN_WORDS  6
+#define SOCKET_MAX 256
+/* Longest wait for the clerk. */
+#define CLERK_MS  3000
 #define SAY(text) (void)!write(STDERR_FILENO, text, sizeof(text) - 1)
 
 struct child {
@@ -227,6 +233,45 @@ int sl_start_porter(
 		environment[0] = socket;
 	}
 	return start(spank, &child);
+}
+
+void sl_start_clerk(
+	const struct sl_start_settings *settings, uint32_t job, uint64_t since)
+{
+	char number[16], seconds[24], socket[SOCKET_MAX];
+	const char *argv[] = {"sluice-slurm", SL_SLURM_CLERK, number, seconds, NULL};
+	sl_cleanup(sl_freep) const char **environment = NULL;
+	size_t count = 0;
+	struct pollfd done = {.events = POLLIN};
+	pid_t pid;
+
+	/* slurmd's own: scontrol needs it. */
+	while (environ[count])
+		count++;
+	environment = calloc(count + 2, sizeof(*environment));
+	if (!environment)
+		return;
+	memcpy(environment, environ, count * sizeof(*environment));
+	(void)snprintf(number, sizeof(number), "%" PRIu32, job);
+	(void)snprintf(seconds, sizeof(seconds), "%" PRIu64, since);
+	(void)snprintf(socket, sizeof(socket), "SLUICE_SOCKET=%s",
+		settings->socket ? settings->socket : "");
+	if (settings->socket)
+		environment[count] = socket;
+	pid = fork();
+	if (pid == 0) {
+		(void)execve(settings->keeper, (char *const *)argv,
+			(char *const *)environment);
+		_exit(EXIT_FAILURE);
+	}
+	done.fd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+	if (done.fd < 0)
+		return;
+	/* slurmctld or the daemon may be down. */
+	if (poll(&done, 1, CLERK_MS) <= 0)
+		sl_start_kill(done.fd);
+	(void)waitpid(pid, NULL, 0);
+	(void)close(done.fd);
 }
 
 void sl_start_kill(int pidfd)

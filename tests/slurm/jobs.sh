@@ -40,6 +40,22 @@ end_task one
 check "its end is the workload's" "$(until_true 10 no_workload "$name" && echo over)" = over
 check_books_empty
 
+note "--- what a job used is in Slurm's accounting"
+plug account
+task one --sluice-request=0.25 --sluice-limit=0.8
+ok one alloc a 500m
+recorded() { [ "$("$B/sluice" history --by workload --name "slurm-$JOB_one.0" --json | json totals.0.most_bytes)" -ge $((500 * MIB)) ] 2>/dev/null; }
+until_true 30 recorded || fail "its history: $("$B/sluice" history --by workload)"
+end_task one
+scontrol show job "$JOB_one" >"$T/show"
+check_file "of a step" "$T/show" 'AdminComment=sluice: allocated=[0-9.]+s used=[0-9.]+s most=5[0-9][0-9]M waited=0.0s'
+printf '#!/bin/sh\n#SBATCH -n1 --gres=sluice:1 --sluice-request=0.25 -o %s\nsrun sleep 2.5\n' "$T/batch" >"$T/job"
+job=$(sbatch --parsable "$T/job")
+becomes "$job" COMPLETED
+scontrol show job "$job" >"$T/show"
+check_file "of a script: its request while it lasted" "$T/show" 'AdminComment=sluice: allocated=(0\.[3-9]|1\.).*s '
+plug
+
 note "--- several tasks of a step are one workload"
 cat >"$T/tell" <<-'END'
 	echo "$SLUICE_WORKLOAD $CUDA_VISIBLE_DEVICES $SLUICE_SOCKET"
