@@ -81,6 +81,11 @@ class _Admission:
         return {"error": text or "`sluice run` ended and said nothing"}
 
 
+def _from_environment(name, otherwise):
+    """The default of the trait `name`."""
+    return default(name)(lambda self: os.environ.get(f"SLUICE_JUPYTER_{name.upper()}", otherwise))
+
+
 class SluiceProvisioner(LocalProvisioner):
     """Starts the kernel as a workload of Sluice.
 
@@ -107,33 +112,13 @@ class SluiceProvisioner(LocalProvisioner):
             raise StartError(f"kernel_provisioner has no option {', '.join(unknown)} in the kernelspec; the options are {', '.join(self._ours)}")
         super().__init__(**kwargs)
 
-    @default("command")
-    def _command(self):
-        return os.environ.get(command.COMMAND, "sluice")
-
-    @default("request")
-    def _request(self):
-        return os.environ.get("SLUICE_JUPYTER_REQUEST", "")
-
-    @default("limit")
-    def _limit(self):
-        return os.environ.get("SLUICE_JUPYTER_LIMIT", "")
-
-    @default("project")
-    def _project(self):
-        return os.environ.get("SLUICE_JUPYTER_PROJECT", "")
-
-    @default("gpus")
-    def _gpus(self):
-        return os.environ.get("SLUICE_JUPYTER_GPUS", 1)
-
-    @default("detach_after")
-    def _detach_after(self):
-        return os.environ.get("SLUICE_JUPYTER_DETACH_AFTER", "")
-
-    @default("wait_for_room")
-    def _wait_for_room(self):
-        return os.environ.get("SLUICE_JUPYTER_WAIT_FOR_ROOM", 0)
+    _command = _from_environment("command", "sluice")
+    _request = _from_environment("request", "")
+    _limit = _from_environment("limit", "")
+    _project = _from_environment("project", "")
+    _gpus = _from_environment("gpus", 1)
+    _detach_after = _from_environment("detach_after", "")
+    _wait_for_room = _from_environment("wait_for_room", 0)
 
     @default("options")
     def _options(self):

@@ -30,58 +30,43 @@ static bool is_variable(const char *text)
 	return equals && equals > text;
 }
 
-/* NULL if an entry is not NAME=VALUE. */
-static json_t *env_of(const struct sl_cdi_device *device)
-{
-	json_t *all = json_array();
+/* Entry i of a list; NULL: the device's own words for it are unfit. */
+typedef json_t *entry_fn(const struct sl_cdi_device *device, size_t i);
 
-	for (size_t i = 0; i < device->env_count; i++) {
-		if (!is_variable(device->env[i]) ||
-			json_array_append_new(all, json_string(device->env[i])) < 0) {
-			json_decref(all);
-			return NULL;
-		}
-	}
-	return all;
+static json_t *variable(const struct sl_cdi_device *device, size_t i)
+{
+	return is_variable(device->env[i]) ? json_string(device->env[i]) : NULL;
 }
 
-static json_t *mounts_of(const struct sl_cdi_device *device)
+static json_t *mount_of(const struct sl_cdi_device *device, size_t i)
 {
-	json_t *all = json_array();
+	const struct sl_cdi_mount *mount = &device->mounts[i];
 
-	for (size_t i = 0; i < device->mount_count; i++) {
-		const struct sl_cdi_mount *mount = &device->mounts[i];
-		bool is_fit = is_absolute(mount->host_path) &&
-			      is_absolute(mount->container_path);
-		json_t *one = is_fit ? json_pack("{sssssss[ssss]}", "hostPath",
-					       mount->host_path, "containerPath",
-					       mount->container_path, "type", "bind",
-					       "options", "bind", "nosuid", "nodev",
-					       mount->is_writable ? "rw" : "ro")
-				     : NULL;
-
-		if (json_array_append_new(all, one) < 0) {
-			json_decref(all);
-			return NULL;
-		}
-	}
-	return all;
+	if (!is_absolute(mount->host_path) || !is_absolute(mount->container_path))
+		return NULL;
+	return json_pack("{sssssss[ssss]}", "hostPath", mount->host_path, "containerPath",
+		mount->container_path, "type", "bind", "options", "bind", "nosuid",
+		"nodev", mount->is_writable ? "rw" : "ro");
 }
 
-static json_t *nodes_of(const struct sl_cdi_device *device)
+static json_t *node_of(const struct sl_cdi_device *device, size_t i)
+{
+	const struct sl_cdi_node *node = &device->nodes[i];
+
+	if (!is_absolute(node->path) ||
+		(node->host_path && !is_absolute(node->host_path)))
+		return NULL;
+	return json_pack("{ssss*ss}", "path", node->path, "hostPath", node->host_path,
+		"permissions", "rw");
+}
+
+/* NULL if an entry is unfit. */
+static json_t *list_of(const struct sl_cdi_device *device, size_t count, entry_fn *entry)
 {
 	json_t *all = json_array();
 
-	for (size_t i = 0; i < device->node_count; i++) {
-		const struct sl_cdi_node *node = &device->nodes[i];
-		bool is_fit = is_absolute(node->path) &&
-			      (!node->host_path || is_absolute(node->host_path));
-		json_t *one =
-			is_fit ? json_pack("{ssss*ss}", "path", node->path, "hostPath",
-					 node->host_path, "permissions", "rw")
-			       : NULL;
-
-		if (json_array_append_new(all, one) < 0) {
+	for (size_t i = 0; i < count; i++) {
+		if (json_array_append_new(all, entry(device, i)) < 0) {
 			json_decref(all);
 			return NULL;
 		}
@@ -99,8 +84,9 @@ static void set_list(json_t *edits, const char *key, json_t *list)
 
 json_t *sl_cdi_device_json(const char *name, const struct sl_cdi_device *device)
 {
-	json_t *env = env_of(device), *mounts = mounts_of(device);
-	json_t *nodes = nodes_of(device);
+	json_t *env = list_of(device, device->env_count, variable);
+	json_t *mounts = list_of(device, device->mount_count, mount_of);
+	json_t *nodes = list_of(device, device->node_count, node_of);
 	bool is_fit = env && mounts && nodes;
 	json_t *edits = json_object();
 

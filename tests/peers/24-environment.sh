@@ -12,11 +12,13 @@ for change in 'SLUICE_LIMIT=900MiB' 'CUDA_VISIBLE_DEVICES=0' 'SLUICE_WORKLOAD=00
 done
 $RUN --request 0 --limit 200MiB -- env -u SLUICE_WORKLOAD "$P/meminfo" --bytes 1MiB >"$T/out" 2>"$T/err"
 check "without the token the ancestors tell" "$(limited)" = $((200 << 20))
-$RUN --request 0 --limit 200MiB --name shed -- env -u LD_PRELOAD "$P/tenant" --bytes 64MiB --ms 60000 >"$T/shed" 2>"$T/err" &
+$RUN --request 0 --limit 200MiB -- env -u LD_PRELOAD true >"$T/out" 2>"$T/err"
+check "to shed the library is refused" $? = 64
+$RUN --request 0 --limit 200MiB --force --name shed -- env -u LD_PRELOAD "$P/tenant" --bytes 64MiB --ms 60000 >"$T/shed" 2>"$T/err" &
 shed=$!
 named() { "$B/sluice" events --json | grep -q '"reason": "UNMANAGED_OURS"'; }
 until_true 20 named
-check "who sheds the library is named" $? = 0
+check "what sheds it by force is named" $? = 0
 kill -KILL $shed
 wait $shed 2>/dev/null
 check_books_empty

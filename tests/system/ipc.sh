@@ -132,10 +132,10 @@ ok other open s2 "$T/small2"
 is "a small block at the next daemon" 23 other read s2
 # An opening that is under way when there is no daemon waits for it.
 daemon_kill
-lines=$(lines_of other)
+lines=$(answers other)
 echo "cycle $T/segment 1" >"$T/other.in"
 sleep 0.3
-check "answers without a daemon" "$(lines_of other)" = "$lines"
+check "answers without a daemon" "$(answers other)" = "$lines"
 daemon_start
 until_true 20 answered other "$lines"
 check "an opening that waited for the daemon" "$(tail -n 1 "$T/other" | json result)" = CUDA_SUCCESS

@@ -357,8 +357,9 @@ static void several_gpus_are_had_together(void **state)
 	begin();
 	both = add(300, SL_MS);
 	both->workload.gpu_mask = 3;
-	add(300, SL_MS);
-	add(300, SL_MS)->workload.gpu_mask = 2;
+	/* Their slices end at different times. */
+	add(300, 3 * SL_MS);
+	add(300, 7 * SL_MS)->workload.gpu_mask = 2;
 	run(10 * SL_S);
 	assert_true(pm(both->used, w.now) > 400);
 	assert_true(both->longest < 100 * SL_MS);
