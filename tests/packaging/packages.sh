@@ -26,7 +26,7 @@ echo "--- installed in a chroot"
 bare_root bookworm dbus libcurl3-gnutls libjansson4 libmicrohttpd12 libnghttp2-14 libsqlite3-0 systemd-sysv
 work=$ROOT/srv
 cp -r "$T/one" "$T/two" "$work"
-for program in stepper nvml-view; do
+for program in stepper memhog nvml-view; do
 	strip -o "$work/$program" "$B/tests/programs/$program"
 done
 find_all() { # what is called sluice in the system, but for what the test put there
@@ -83,6 +83,14 @@ on_gpu() { # on_gpu COMMAND...: with the software GPU, as a user types it
 }
 has_gpu() { in_system sluice gpus --json | grep -q uuid; }
 until_true 20 has_gpu || fail "the daemon has no GPU: $(in_system sluice gpus 2>&1)"
+
+echo "--- started by systemd-run"
+in_system systemd-run --quiet --wait --collect --pipe --property=EnvironmentFile=/etc/default/sluiced \
+	sluice run --name unit --limit 200MiB -- /srv/memhog --piece 8MiB --rounds 1 >"$T/unit" 2>&1
+check "a unit of sluice run: $(cat "$T/unit")" $? 0
+check "is limited" "$(sed -n 's/.*"took".*"bytes":\([0-9]*\).*CUDA_ERROR_OUT_OF_MEMORY.*/\1/p' "$T/unit")" $((200 << 20))
+in_system sluice run --limit 200MiB -- systemd-run /srv/memhog >"$T/unit" 2>&1
+check "a unit started by what sluice run starts is refused" $? 64
 
 echo "--- upgraded under workloads"
 steps() { grep -c '"event":"step"' "$work/$1.out"; }
