@@ -11,9 +11,9 @@
  * environment, and asking for the same again changes nothing.
  *
  * One line of plugstack.conf: required spank_sluice.so [keeper=PATH] [socket=PATH] [wait=SECONDS]
- * [without] [account]. wait: how long a step waits for room (60); 0: it is refused at once. without:
- * where no daemon answers, the step runs without Sluice. account: what it used goes to Slurm's
- * accounting.
+ * [without] [account]. wait: how long a step waits for room (60); 0: it is refused at once.
+ * without: where no daemon answers, the step runs without Sluice. account: what it used goes to
+ * Slurm's accounting.
  */
 #include <stdint.h>
 
