@@ -85,8 +85,8 @@ struct sl_job_task {
 	 * yet */
 	uint64_t commit;
 	uint64_t ticket; /* the write that stores it; 0: it is stored */
-	/* Of PARKING and RESUMING; of STOPPING until the signal; of a task alone, its next check; of one
-	 * that is over, until its GPUs are heard of */
+	/* Of PARKING and RESUMING; of STOPPING until the signal; of a task alone, its next check;
+	 * of one that is over, until its GPUs are heard of */
 	sl_ns deadline;
 	sl_ns grace;    /* of STOPPING: time from SIGTERM to SIGKILL */
 	sl_ns retry_at; /* of a job without request: next try */
