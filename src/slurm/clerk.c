@@ -1,5 +1,5 @@
 /*
- * clerk - writes what a job's workloads had of the GPUs into Slurm's accounting
+ * clerk - writes what the workload of a step had of the GPUs into Slurm's accounting
  *
  * A SPANK plugin cannot add to a job's TRES, but root may set the comment of the administrator,
  * which Slurm keeps with the job (`scontrol show job`; `sacct -o AdminComment`). The figures are
@@ -13,21 +13,46 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "cli/conn/conn.h"
 #include "cli/conn/past.h"
+#include "cli/conn/rows.h"
 #include "slurm/holder.h"
 
-struct sums {
-	double allocated, used; /* GPU seconds */
-	uint64_t most_bytes, waiting_ms;
-};
+#define ANSWER_MS 1000
 
-/* The workload of the job's script, of one of its steps, or of another of its nodes. */
-static bool is_of_job(const char *name, const char *job)
+/* The number of the workload, which its keeper still holds. Names can be chosen by any user. 0: there
+ * is none. */
+static uint64_t find(const char *name, uid_t uid)
 {
-	size_t length = strlen(job);
+	sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};
+	sl_cleanup(sl_rows_fini) struct sl_rows uses = {0};
 
-	return name && strncmp(name, job, length) == 0 &&
-	       (!name[length] || name[length] == '.' || name[length] == '-');
+	if (sl_conn_open_within(&conn, ANSWER_MS, NULL) ||
+		sl_rows_list(&uses, &conn, SL_LIST_USES, NULL))
+		return 0;
+	for (size_t i = 0; i < uses.count; i++) {
+		const struct sl_msg_use_row *row = &uses.all[i].use_row;
+
+		if (row->uid == uid && strcmp(row->name, name) == 0)
+			return row->workload;
+	}
+	return 0;
+}
+
+/* Its line of the answer, or NULL. */
+static const json_t *line_of(const json_t *answer, uint64_t workload)
+{
+	const json_t *row, *totals = json_object_get(answer, "totals");
+	size_t i;
+
+	json_array_foreach(totals, i, row)
+	{
+		const char *key = json_string_value(json_object_get(row, "key"));
+
+		if (key && strtoull(key, NULL, 10) == workload)
+			return row;
+	}
+	return NULL;
 }
 
 static double number(const json_t *row, const char *key)
@@ -35,36 +60,17 @@ static double number(const json_t *row, const char *key)
 	return json_number_value(json_object_get(row, key));
 }
 
-static struct sums add_up(const json_t *answer, const char *job)
-{
-	const json_t *row, *totals = json_object_get(answer, "totals");
-	struct sums sums = {0};
-	size_t i;
-
-	json_array_foreach(totals, i, row)
-	{
-		if (!is_of_job(json_string_value(json_object_get(row, "name")), job))
-			continue;
-		sums.allocated += number(row, "allocated_gpu_s");
-		sums.used += number(row, "used_gpu_s");
-		sums.most_bytes =
-			sl_max_u64(sums.most_bytes, (uint64_t)number(row, "most_bytes"));
-		sums.waiting_ms += (uint64_t)number(row, "waiting_ms");
-	}
-	return sums;
-}
-
-_Noreturn static void write_comment(const char *job, const struct sums *sums)
+_Noreturn static void write_comment(const char *job, const json_t *line)
 {
 	char of[32], text[256];
 	const char *argv[] = {"scontrol", "update", of, text, NULL};
 
 	(void)snprintf(of, sizeof(of), "JobId=%s", job);
 	(void)snprintf(text, sizeof(text),
-		"AdminComment=sluice: allocated=%.1fs used=%.1fs most=%" PRIu64
-		"M waited=%.1fs",
-		sums->allocated, sums->used, sums->most_bytes >> 20,
-		(double)sums->waiting_ms / 1000);
+		"AdminComment=sluice: allocated=%.1fs used=%.1fs most=%.0fM waited=%.1fs",
+		number(line, "allocated_gpu_s"), number(line, "used_gpu_s"),
+		number(line, "most_bytes") / (1 << 20),
+		number(line, "waiting_ms") / 1000);
 	(void)execvp(argv[0], (char *const *)argv);
 	perror("sluice: cannot execute scontrol");
 	_exit(SL_EXIT_SYSTEM);
@@ -76,19 +82,25 @@ int sl_clerk_main(char **argv)
 	struct sl_msg_history ask = {.what = SL_HISTORY_USAGE,
 		.by = SL_HISTORY_BY_WORKLOAD,
 		.format = SL_HISTORY_JSON,
-		.from_ms = strtoull(argv[1], NULL, 10) * 1000};
-	char name[SL_SLURM_NAME_MAX];
+		.from_ms = strtoull(argv[3], NULL, 10) * 1000};
+	uint64_t workload = find(argv[0], (uid_t)strtoul(argv[1], NULL, 10));
 	json_t *answer;
+	const json_t *line;
 	size_t size = 0;
-	struct sums sums;
-	int status = sl_past_fetch(SL_VERB_history, false, &ask, &text, &size);
+	int status;
 
+	/* It did not begin. */
+	if (!workload)
+		return SL_EXIT_OK;
+	sl_wire_str(ask.name, sizeof(ask.name), argv[0]);
+	status = sl_past_fetch(SL_VERB_history, false, &ask, &text, &size);
 	if (status < 0)
 		status = sl_past_parse(SL_VERB_history, text, size, &answer);
 	if (status >= 0)
 		return status;
-	(void)snprintf(name, sizeof(name), "slurm-%s", argv[0]);
-	sums = add_up(answer, name);
+	line = line_of(answer, workload);
+	if (line)
+		write_comment(argv[2], line);
 	json_decref(answer);
-	write_comment(argv[0], &sums);
+	return SL_EXIT_OK;
 }

@@ -3,7 +3,7 @@
  *
  * usage: sluice-slurm OPTION... -- CMD..., those of `sluice run`: the keeper.
  *        sluice-slurm --porter NAME UID
- *        sluice-slurm --clerk JOB SINCE
+ *        sluice-slurm --clerk NAME UID JOB SINCE
  */
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +19,7 @@ int main(int argc, char **argv)
 
 	if (argc == 4 && strcmp(argv[1], SL_SLURM_PORTER) == 0)
 		sl_porter_main(argv + 2);
-	if (argc == 4 && strcmp(argv[1], SL_SLURM_CLERK) == 0)
+	if (argc == 6 && strcmp(argv[1], SL_SLURM_CLERK) == 0)
 		return sl_clerk_main(argv + 2);
 	page = mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE, MAP_SHARED,
 		SL_SLURM_PAGE_FD, 0);

@@ -222,16 +222,15 @@ static void end_helpers(void)
 	sl_start_kill(step.keeper);
 }
 
-/* Before Slurm hears that the task has ended: then the job is over. A job has one comment, that of
- * its first node. */
+/* Before Slurm hears that the last task has ended: then the job is over. A job has one comment, that
+ * of its first node. */
 static void account(spank_t spank)
 {
-	uint32_t job = 0, node = 0;
+	uint32_t node = 0;
 
-	(void)spank_get_item(spank, S_JOB_ID, &job);
 	(void)spank_get_item(spank, S_JOB_NODEID, &node);
-	if (node == 0)
-		sl_start_clerk(&settings, job, step.since);
+	if (accounts && step.since && node == 0)
+		sl_start_clerk(spank, &settings, step.name, step.since);
 }
 
 /* With the last task the workload ends. Processes that a task left behind are ended by Slurm. */
@@ -242,9 +241,8 @@ int slurm_spank_task_exit(spank_t spank, int argc, char **argv)
 	(void)spank_get_item(spank, S_JOB_LOCAL_TASK_COUNT, &tasks);
 	if (++step.tasks < tasks)
 		return 0;
+	account(spank);
 	end_helpers();
-	if (accounts && step.since)
-		account(spank);
 	return 0;
 }
 

@@ -235,11 +235,14 @@ int sl_start_porter(
 	return start(spank, &child);
 }
 
-void sl_start_clerk(
-	const struct sl_start_settings *settings, uint32_t job, uint64_t since)
+void sl_start_clerk(struct spank_handle *spank, const struct sl_start_settings *settings,
+	const char *name, uint64_t since)
 {
-	char number[16], seconds[24], socket[SOCKET_MAX];
-	const char *argv[] = {"sluice-slurm", SL_SLURM_CLERK, number, seconds, NULL};
+	char user[16], number[16], seconds[24], socket[SOCKET_MAX];
+	const char *argv[] = {
+		"sluice-slurm", SL_SLURM_CLERK, name, user, number, seconds, NULL};
+	uint32_t job = 0;
+	uid_t uid = 0;
 	sl_cleanup(sl_freep) const char **environment = NULL;
 	size_t count = 0;
 	struct pollfd done = {.events = POLLIN};
@@ -251,13 +254,19 @@ void sl_start_clerk(
 	environment = calloc(count + 2, sizeof(*environment));
 	if (!environment)
 		return;
-	memcpy(environment, environ, count * sizeof(*environment));
+	if (spank_get_item(spank, S_JOB_UID, &uid) ||
+		spank_get_item(spank, S_JOB_ID, &job))
+		return;
+	(void)snprintf(user, sizeof(user), "%u", (unsigned int)uid);
 	(void)snprintf(number, sizeof(number), "%" PRIu32, job);
 	(void)snprintf(seconds, sizeof(seconds), "%" PRIu64, since);
 	(void)snprintf(socket, sizeof(socket), "SLUICE_SOCKET=%s",
 		settings->socket ? settings->socket : "");
+	/* The first of a name counts. */
 	if (settings->socket)
-		environment[count] = socket;
+		environment[0] = socket;
+	memcpy(environment + (settings->socket ? 1 : 0), environ,
+		count * sizeof(*environment));
 	pid = fork();
 	if (pid == 0) {
 		(void)execve(settings->keeper, (char *const *)argv,
