@@ -20,8 +20,8 @@
 
 #define ANSWER_MS 1000
 
-/* The number of the workload, which its keeper still holds. Names can be chosen by any user. 0: there
- * is none. */
+/* The number of the workload, which its keeper still holds. Names can be chosen by any user. 0:
+ * there is none. */
 static uint64_t find(const char *name, uid_t uid)
 {
 	sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};

@@ -222,8 +222,8 @@ static void end_helpers(void)
 	sl_start_kill(step.keeper);
 }
 
-/* Before Slurm hears that the last task has ended: then the job is over. A job has one comment, that
- * of its first node. */
+/* Before Slurm hears that the last task has ended: then the job is over. A job has one comment,
+ * that of its first node. */
 static void account(spank_t spank)
 {
 	uint32_t node = 0;

@@ -22,8 +22,8 @@ SL_MUST_CHECK int sl_start_keeper(struct spank_handle *spank,
 /* Likewise. The porter stays root, and gets nothing of the job. */
 SL_MUST_CHECK int sl_start_porter(struct spank_handle *spank,
 	const struct sl_start_settings *settings, const char *name);
-/* When the tasks of a step are over and its keeper is not, as root: waits until the clerk is done, or
- * a moment. since: seconds since 1970. */
+/* When the tasks of a step are over and its keeper is not, as root: waits until the clerk is done,
+ * or a moment. since: seconds since 1970. */
 void sl_start_clerk(struct spank_handle *spank, const struct sl_start_settings *settings,
 	const char *name, uint64_t since);
 /* Accepts a negative pidfd. */
