@@ -132,6 +132,13 @@ static void add_gpus(struct list *list, char *const *words, size_t at)
 	add(list, "%s", runtime->gpu_value);
 }
 
+static void let_go(struct list *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		free(list->words[i]);
+	list->count = 0;
+}
+
 /* One word of all: "OPTION=A B C". */
 static void put_together(struct list *list, const char *option)
 {
@@ -150,6 +157,7 @@ static void put_together(struct list *list, const char *option)
 	one.full = fclose(out) != 0 || list->full;
 	one.unfit = list->unfit;
 	one.words[one.count++] = text;
+	let_go(list);
 	*list = one;
 }
 
@@ -186,7 +194,9 @@ bool sl_run_container_words(char *const *words, size_t at,
 	add_gpus(&list, words, at);
 	if (runtime_of(words[0])->joined)
 		put_together(&list, runtime_of(words[0])->joined);
-	*out = list.full ? NULL : join(words, at, &list);
+	*out = list.full || list.unfit ? NULL : join(words, at, &list);
+	if (!*out)
+		let_go(&list);
 	if (list.unfit) {
 		sl_error_set(err,
 			"%.200s has a comma, a blank or a quote in its path, which "

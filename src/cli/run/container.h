@@ -15,8 +15,8 @@
 size_t sl_run_container(char *const *words);
 
 /* Fills *out with words and the options of the workload behind the first `at` of them; NULL at
- * its end. entry: what the daemon said. library: its path. The strings live on until the
- * caller execs or exits. False: err has the reason. */
+ * its end. entry: what the daemon said. library: its path. The array and the strings that are not
+ * of words are malloc'ed, for the caller. False: err has the reason. */
 SL_MUST_CHECK bool sl_run_container_words(char *const *words, size_t at,
 	const struct sl_msg_entry_reply *entry, const char *library, char ***out,
 	struct sl_error *err);

@@ -71,8 +71,12 @@ static const char *become(const char *command, const char *folder, char out[4096
 		assert_non_null(strstr(err.text, folder));
 		return NULL;
 	}
-	for (size_t i = 0; made[i]; i++)
+	for (size_t i = 0; made[i]; i++) {
 		(void)strcat(strcat(out, i ? " " : ""), made[i]);
+		if (made[i] < text || made[i] >= text + sizeof(text))
+			free(made[i]);
+	}
+	free(made);
 	return out;
 }
 

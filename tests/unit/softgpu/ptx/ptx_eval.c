@@ -529,7 +529,8 @@ static wide divided(const struct ptx_case *c, wide a, wide b)
 
 static bool eval_sum(struct ptx_case *c, wide a, wide b, wide e, unsigned n, wide *v)
 {
-	wide product = a * b, carry = c->carry;
+	wide product = (wide)((unsigned __int128)a * (unsigned __int128)b),
+	     carry = c->carry;
 	bool is_minus = !strncmp(c->op, "sub", 3),
 	     takes = c->op[strlen(c->op) - 1] == 'c';
 
