@@ -65,6 +65,17 @@ int sl_options_register(spank_t spank)
 	return r;
 }
 
+void sl_options_forget_outer(void)
+{
+	char name[96];
+
+	for (int i = 0; i < OPTIONS; i++) {
+		(void)snprintf(name, sizeof(name),
+			"SLURM_SPANK__SLURM_SPANK_OPTION_sluice_sluice_%s", names[i]);
+		(void)unsetenv(name);
+	}
+}
+
 int sl_options_check(void)
 {
 	struct sl_error err = {0};

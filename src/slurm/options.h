@@ -13,6 +13,9 @@ struct spank_handle; /* Slurm's */
 
 /* To be called in every context. 0 or a SPANK error. */
 SL_MUST_CHECK int sl_options_register(struct spank_handle *spank);
+/* In a process that submits a job: those of the job around it, which Slurm hands on in the
+ * environment, are not the new job's. */
+void sl_options_forget_outer(void);
 /* Do they go together? 0, or -1 after a message. */
 SL_MUST_CHECK int sl_options_check(void);
 /* Was one of them given? */

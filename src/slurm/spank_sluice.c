@@ -44,6 +44,7 @@ SPANK_PLUGIN(sluice, 1);
 
 #define KEEPER       "sluice-slurm"
 #define WAIT_SECONDS 60
+#define GPUS_MAX     1024 /* bytes of a list of UUIDs */
 #define LOOK_MS      50
 /* Names the workload that a step's environment is of. */
 #define MARK "SLUICE_STEP"
@@ -101,8 +102,36 @@ static const char *find_keeper(void)
 	return path;
 }
 
+/* sbatch and salloc in a job: the new one is not the old one's. The first word of LD_PRELOAD is
+ * what `sluice run` has put there. */
+static void forget_outer_job(void)
+{
+	static const char *const set[] = {
+		MARK, SL_START_CHANGED, "SLUICE_SOCKET", "SLUICE_WORKLOAD"};
+	const char *preload = getenv("LD_PRELOAD"), *rest = preload;
+	const char *gpus =
+		sl_start_own_gpus(getenv(SL_START_GPUS), getenv(SL_START_CHANGED));
+
+	sl_options_forget_outer();
+	if (!getenv(MARK))
+		return;
+	if (gpus && *gpus)
+		(void)setenv(SL_START_GPUS, gpus, 1);
+	else
+		(void)unsetenv(SL_START_GPUS);
+	rest += preload ? strcspn(preload, ": ") : 0;
+	if (preload && *rest)
+		(void)setenv("LD_PRELOAD", rest + 1, 1);
+	else
+		(void)unsetenv("LD_PRELOAD");
+	for (size_t i = 0; i < sizeof(set) / sizeof(*set); i++)
+		(void)unsetenv(set[i]);
+}
+
 int slurm_spank_init(spank_t spank, int argc, char **argv)
 {
+	if (spank_context() == S_CTX_ALLOCATOR)
+		forget_outer_job();
 	settings.keeper = find_keeper();
 	if (read_line(argc, argv) < 0)
 		return -1;
@@ -320,8 +349,12 @@ static int await_keeper(bool speaks)
 static int take_environment(spank_t spank)
 {
 	const char *at = step.page->environment;
-	char name[64];
+	char name[64], gpus[GPUS_MAX] = "", changed[2 * GPUS_MAX] = "";
+	char own[GPUS_MAX] = "";
 
+	(void)spank_getenv(spank, SL_START_GPUS, gpus, sizeof(gpus));
+	(void)spank_getenv(spank, SL_START_CHANGED, changed, sizeof(changed));
+	(void)snprintf(own, sizeof(own), "%s", sl_start_own_gpus(gpus, changed));
 	for (; *at; at += strlen(at) + 1) {
 		const char *value = strchr(at, '=');
 
@@ -329,8 +362,12 @@ static int take_environment(spank_t spank)
 		if (spank_setenv(spank, name, value + 1, 1) != ESPANK_SUCCESS)
 			return EXIT_SOFTWARE;
 	}
-	return spank_setenv(spank, MARK, step.mark, 1) == ESPANK_SUCCESS ? 0
-									 : EXIT_SOFTWARE;
+	(void)spank_getenv(spank, SL_START_GPUS, gpus, sizeof(gpus));
+	(void)snprintf(changed, sizeof(changed), "%s=%s", gpus, own);
+	return spank_setenv(spank, SL_START_CHANGED, changed, 1) == ESPANK_SUCCESS &&
+			       spank_setenv(spank, MARK, step.mark, 1) == ESPANK_SUCCESS
+		       ? 0
+		       : EXIT_SOFTWARE;
 }
 
 int slurm_spank_task_init(spank_t spank, int argc, char **argv)

@@ -12,6 +12,7 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
+#include <slurm/slurm.h>
 #include <slurm/spank.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -133,28 +134,65 @@ static const char **make_argv(
 	return argv;
 }
 
-/* The job's, but for the socket. The caller frees the array and *socket. */
+const char *sl_start_own_gpus(const char *gpus, const char *changed)
+{
+	size_t length = gpus ? strlen(gpus) : 0;
+
+	if (!gpus || !changed || strncmp(changed, gpus, length) != 0 ||
+		changed[length] != '=')
+		return gpus;
+	return changed + length + 1;
+}
+
+static const char *value_of(char *const *environment, const char *name)
+{
+	size_t length = strlen(name);
+
+	for (; *environment; environment++) {
+		if (strncmp(*environment, name, length) == 0 &&
+			(*environment)[length] == '=')
+			return *environment + length + 1;
+	}
+	return NULL;
+}
+
+static bool is_variable(const char *word, const char *name)
+{
+	size_t length = strlen(name);
+
+	return strncmp(word, name, length) == 0 && word[length] == '=';
+}
+
+/* The job's, but for the socket and the GPUs. The caller frees the array and made[0..1]. */
 static const char **make_environment(
-	spank_t spank, const struct sl_start_settings *settings, char **socket)
+	spank_t spank, const struct sl_start_settings *settings, char *made[2])
 {
 	static char *none[] = {NULL};
 	char **all = none;
+	const char *gpus, *own;
 	const char **out;
 	size_t count = 0, used = 0;
 
 	(void)spank_get_item(spank, S_JOB_ENV, &all);
+	gpus = value_of(all, SL_START_GPUS);
+	own = sl_start_own_gpus(gpus, value_of(all, SL_START_CHANGED));
 	while (all[count])
 		count++;
-	out = calloc(count + 2, sizeof(*out));
-	if (!out || (settings->socket &&
-			    asprintf(socket, "SLUICE_SOCKET=%s", settings->socket) < 0)) {
+	out = calloc(count + 3, sizeof(*out));
+	if (!out ||
+		(settings->socket &&
+			asprintf(&made[0], "SLUICE_SOCKET=%s", settings->socket) < 0) ||
+		(own && *own && asprintf(&made[1], SL_START_GPUS "=%s", own) < 0)) {
 		free(out);
 		return NULL;
 	}
 	if (settings->socket)
-		out[used++] = *socket;
+		out[used++] = made[0];
+	if (own && *own)
+		out[used++] = made[1];
 	for (size_t i = 0; i < count; i++) {
-		if (!settings->socket || strncmp(all[i], "SLUICE_SOCKET=", 14) != 0)
+		if ((!settings->socket || !is_variable(all[i], "SLUICE_SOCKET")) &&
+			!is_variable(all[i], SL_START_GPUS))
 			out[used++] = all[i];
 	}
 	return out;
@@ -189,10 +227,11 @@ static int start(spank_t spank, struct child *child)
 int sl_start_keeper(spank_t spank, const struct sl_start_settings *settings,
 	const char *name, int page_fd, int said_fd)
 {
-	sl_cleanup(sl_freep) char *socket = NULL;
+	char *made[2] = {NULL, NULL};
 	sl_cleanup(sl_freep) const char **argv = make_argv(spank, settings, name);
 	sl_cleanup(sl_freep) const char **environment =
-		make_environment(spank, settings, &socket);
+		make_environment(spank, settings, made);
+	sl_cleanup(sl_freep) char *socket = made[0], *gpus = made[1];
 	struct child child = {.program = settings->keeper,
 		.argv = argv,
 		.environment = environment,
@@ -238,11 +277,12 @@ int sl_start_porter(
 void sl_start_clerk(struct spank_handle *spank, const struct sl_start_settings *settings,
 	const char *name, uint64_t since)
 {
-	char user[16], number[16], seconds[24], socket[SOCKET_MAX];
+	char user[16], number[32], seconds[24], socket[SOCKET_MAX];
 	const char *argv[] = {
 		"sluice-slurm", SL_SLURM_CLERK, name, user, number, seconds, NULL};
-	uint32_t job = 0;
+	uint32_t job = 0, array = 0, index = 0;
 	uid_t uid = 0;
+	int status = 0;
 	sl_cleanup(sl_freep) const char **environment = NULL;
 	size_t count = 0;
 	struct pollfd done = {.events = POLLIN};
@@ -258,7 +298,14 @@ void sl_start_clerk(struct spank_handle *spank, const struct sl_start_settings *
 		spank_get_item(spank, S_JOB_ID, &job))
 		return;
 	(void)snprintf(user, sizeof(user), "%u", (unsigned int)uid);
-	(void)snprintf(number, sizeof(number), "%" PRIu32, job);
+	(void)spank_get_item(spank, S_JOB_ARRAY_ID, &array);
+	(void)spank_get_item(spank, S_JOB_ARRAY_TASK_ID, &index);
+	/* The number of one task of an array names all of it. */
+	if (array && index != NO_VAL)
+		(void)snprintf(
+			number, sizeof(number), "%" PRIu32 "_%" PRIu32, array, index);
+	else
+		(void)snprintf(number, sizeof(number), "%" PRIu32, job);
 	(void)snprintf(seconds, sizeof(seconds), "%" PRIu64, since);
 	(void)snprintf(socket, sizeof(socket), "SLUICE_SOCKET=%s",
 		settings->socket ? settings->socket : "");
@@ -269,6 +316,8 @@ void sl_start_clerk(struct spank_handle *spank, const struct sl_start_settings *
 		count * sizeof(*environment));
 	pid = fork();
 	if (pid == 0) {
+		/* What it has to say is not for the job's output. */
+		arrange_descriptors(&(struct child){.page_fd = -1, .said_fd = -1});
 		(void)execve(settings->keeper, (char *const *)argv,
 			(char *const *)environment);
 		_exit(EXIT_FAILURE);
@@ -279,8 +328,13 @@ void sl_start_clerk(struct spank_handle *spank, const struct sl_start_settings *
 	/* slurmctld or the daemon may be down. */
 	if (poll(&done, 1, CLERK_MS) <= 0)
 		sl_start_kill(done.fd);
-	(void)waitpid(pid, NULL, 0);
+	(void)waitpid(pid, &status, 0);
 	(void)close(done.fd);
+	if (status)
+		slurm_info(
+			"sluice: what %s used is not in the accounting: the daemon or "
+			"slurmctld does not answer, or scontrol is not in slurmd's PATH",
+			name);
 }
 
 void sl_start_kill(int pidfd)

@@ -8,6 +8,13 @@
 
 struct spank_handle; /* Slurm's */
 
+/* What a step was given is no choice of the user's. This variable has it, and what there was
+ * before: "GIVEN=BEFORE". */
+#define SL_START_GPUS    "CUDA_VISIBLE_DEVICES"
+#define SL_START_CHANGED "SLUICE_STEP_GPUS"
+/* Values of these two variables (NULL: not set) -> the user's GPUs; NULL or "": none. */
+const char *sl_start_own_gpus(const char *gpus, const char *changed);
+
 struct sl_start_settings {
 	const char *keeper; /* the program */
 	const char *socket; /* the daemon's; NULL: the usual one */

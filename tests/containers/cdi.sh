@@ -19,7 +19,8 @@ status_of() { # status_of CODE COMMAND...: what it prints is in $T/out
 	status_code=$1
 	shift
 	"$@" >"$T/out" 2>&1
-	check "status of $(echo "$*" | sed "s|$B/||; s/ .*sluice cdi/ cdi/")" $? = "$status_code"
+	ended=$?
+	check "status of $(echo "$*" | sed "s|$B/||; s/ .*sluice cdi/ cdi/")" $ended = "$status_code"
 }
 train() { pod run --network none --ulimit nofile=20000:20000 --ulimit nproc=4096:4096 --device sluice.dev/workload=train "$@"; }
 

@@ -20,7 +20,8 @@ check "commands" "$(wc -l <"$T/commands")" = 3
 check_file "the last one" "$T/commands" '^jupyter lab$'
 sed '$d' "$T/commands" >"$T/typed"
 sh -e "$T/typed" >"$T/said" 2>&1
-check "status: $(tail -n 3 "$T/said")" $? = 0
+ended=$?
+check "status: $(tail -n 3 "$T/said")" $ended = 0
 "$T/env/bin/python" "$HERE/guide.py"
 status=$?
 logs $status

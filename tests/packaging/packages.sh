@@ -34,12 +34,14 @@ find_all() { # what is called sluice in the system, but for what the test put th
 		-prune -o -iname '*sluice*' -print | grep -v -e /etc/default/sluiced -e "^$ROOT/var/log"
 }
 check "nothing was there" "$(find_all)" ""
-must "apt-get install" chroot "$ROOT" sh -c 'DEBIAN_FRONTEND=noninteractive apt-get install -y /srv/one/sluice_*.deb /srv/one/libsluice_*.deb /srv/one/sluice-kube_*.deb'
+must "apt-get install" chroot "$ROOT" sh -c 'DEBIAN_FRONTEND=noninteractive apt-get install -y /srv/one/sluice_*.deb /srv/one/libsluice_*.deb /srv/one/sluice-kube_*.deb /srv/one/sluice-slurm_*.deb'
 started=$(for process in /proc/[0-9]*; do
 	[ "$(readlink "$process/root")" != "$ROOT" ] || cat "$process/comm"
 done)
 check "no process was started" "$started" ""
 must "its configuration is taken" chroot "$ROOT" sluiced --check --config /etc/sluice/sluiced.conf
+check "the plugin of Slurm has its keeper beside it" "$(chroot "$ROOT" sh -c 'cd /usr/lib/*/slurm && ls')" "sluice-slurm
+spank_sluice.so"
 check "sluice-kube starts" "$(chroot "$ROOT" sluice-kube --version)" "sluice-kube $version"
 
 echo "--- booted"
@@ -87,7 +89,8 @@ until_true 20 has_gpu || fail "the daemon has no GPU: $(in_system sluice gpus 2>
 echo "--- started by systemd-run"
 in_system systemd-run --quiet --wait --collect --pipe --property=EnvironmentFile=/etc/default/sluiced \
 	sluice run --name unit --limit 200MiB -- /srv/memhog --piece 8MiB --rounds 1 >"$T/unit" 2>&1
-check "a unit of sluice run: $(cat "$T/unit")" $? 0
+ended=$?
+check "a unit of sluice run: $(cat "$T/unit")" $ended 0
 check "is limited" "$(sed -n 's/.*"took".*"bytes":\([0-9]*\).*CUDA_ERROR_OUT_OF_MEMORY.*/\1/p' "$T/unit")" $((200 << 20))
 in_system sluice run --limit 200MiB -- systemd-run /srv/memhog >"$T/unit" 2>&1
 check "a unit started by what sluice run starts is refused" $? 64
@@ -111,7 +114,7 @@ check "says the driver" "$([ $((before - $(used))) -ge $((64 << 20)) ] && echo y
 echo '# edited' >>"$ROOT/etc/sluice/sluiced.conf"
 daemon() { in_system systemctl show -P MainPID sluiced; }
 old=$(daemon)
-must "apt-get upgrades" in_system sh -c 'apt-get install -y /srv/two/sluice_*.deb /srv/two/libsluice_*.deb /srv/two/sluice-kube_*.deb'
+must "apt-get upgrades" in_system sh -c 'apt-get install -y /srv/two/sluice_*.deb /srv/two/libsluice_*.deb /srv/two/sluice-kube_*.deb /srv/two/sluice-slurm_*.deb'
 check "to the newer one" "$(chroot "$ROOT" dpkg-query -W -f '${Version}' sluice)" "$version-2"
 check "the daemon is active" "$(in_system systemctl is-active sluiced)" active
 check "and a new one" "$([ "$(daemon)" != "$old" ] && echo yes)" yes
@@ -133,7 +136,7 @@ echo "--- removed"
 pids() { # pids COMMAND: of that system's processes
 	in_system sh -c "grep -lx $1 /proc/[0-9]*/comm 2>/dev/null" | sed 's|[^0-9]||g'
 }
-must "apt-get remove" in_system apt-get remove -y sluice libsluice sluice-kube
+must "apt-get remove" in_system apt-get remove -y sluice libsluice sluice-kube sluice-slurm
 check "no daemon runs" "$(pids sluiced)" ""
 now=$(steps runs)
 until_true 30 has_steps runs $((now + 3)) || fail "the program that ran does no more steps"

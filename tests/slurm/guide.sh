@@ -67,7 +67,8 @@ note "--- what Sluice says"
 blocks sh | grep '^sluice ' | sed "s/slurm-17/slurm-$JOB/" >"$T/commands"
 check "commands" "$(wc -l <"$T/commands")" = 3
 sh -e "$T/commands" >"$T/said" 2>&1
-check "status: $(tail -n 1 "$T/said")" $? = 0
+ended=$?
+check "status: $(tail -n 1 "$T/said")" $ended = 0
 check_file "the job" "$T/said" " slurm-$JOB .*train.sh|slurm-$JOB "
 scancel "$JOB"
 check "nothing is left" "$(until_true 20 no_workload "slurm-$JOB" && echo nothing)" = nothing

@@ -54,6 +54,12 @@ job=$(sbatch --parsable "$T/job")
 becomes "$job" COMPLETED
 scontrol show job "$job" | grep AdminComment >"$T/show"
 check_file "of a script: its request while it lasted" "$T/show" 'AdminComment=sluice: allocated=(0\.[1-9]|[1-9]).*s '
+printf '#!/bin/sh\n#SBATCH -n1 --array=0-1 --gres=sluice:1 --sluice-request=0.1 -o /dev/null\n[ $SLURM_ARRAY_TASK_ID = 1 ] || exec sleep 60\nsleep 2\n' >"$T/job"
+job=$(sbatch --parsable "$T/job")
+has_account() { scontrol show job "$1" | grep -q 'AdminComment=sluice:'; }
+until_true 40 has_account "${job}_1" || fail "of a task of an array: $(scontrol show job "${job}_1")"
+check "of no other task" "$(has_account "${job}_0" || echo none)" = none
+scancel "$job"
 plug
 
 note "--- several tasks of a step are one workload"
@@ -89,6 +95,22 @@ check "script and step are one" "$(grep -oE '^[0-9a-f]{32}' "$T/batch" | head -n
 check "a step that asks for something else is another" "$(grep -oE '^[0-9a-f]{32}' "$T/batch" | sort -u | wc -l)" = 2
 check_file "the script's" "$T/batch" " slurm-$job .*240MiB"
 check_file "the step's" "$T/batch" " slurm-$job\\.1 .*480MiB"
+note "--- what a job starts asks for itself"
+printf '#!/bin/sh\n#SBATCH -n1 --gres=sluice:1 --sluice-request=0.9 -o %s\n%s ps\n' "$T/inner" "$B/sluice" >"$T/inner.job"
+printf '#!/bin/sh\n#SBATCH -n1 -o %s\nenv\n' "$T/bare" >"$T/bare.job"
+cat >"$T/job" <<-END
+	#!/bin/sh
+	#SBATCH -n1 --gres=sluice:1 --sluice-request=0.25 --sluice-limit=0.5 -o $T/batch
+	sh $T/tell
+	srun -n1 --sluice-request=0.9 --sluice-limit=1.0 sh $T/tell
+	sbatch --wait $T/inner.job
+	sbatch --wait $T/bare.job
+END
+job=$(sbatch --parsable "$T/job")
+becomes "$job" COMPLETED 60
+check "a step for which its script's GPU has no room goes to the other" "$(grep -oE '^[0-9a-f]{32} [01]' "$T/batch" | cut -d' ' -f2 | sort -u | wc -l)" = 2
+check_file "a job that it submits has its own request" "$T/inner" ' slurm-[0-9]+ .*864MiB'
+check "or none" "$(grep -cE 'SLUICE_(WORKLOAD|STEP|SOCKET)|LD_PRELOAD|CUDA_VISIBLE' "$T/bare")" = 0
 note "--- salloc"
 salloc -Q -n1 --gres=sluice:1 --sluice-request=0.25 srun -n1 sh -c "$B/sluice ps" >"$T/salloc" 2>&1
 check_file "its step is a workload" "$T/salloc" ' slurm-[0-9]+\.0 .*240MiB'
@@ -100,7 +122,8 @@ note "--- the job of a user is a workload of the user"
 if setpriv --reuid=65534 --regid=65534 --clear-groups test -x "$B/sluice"; then
 	as() { setpriv --reuid=65534 --regid=65534 --clear-groups env HOME=/ "$@"; }
 	as $SRUN -D / --sluice-request=0.25 sh -c "id -u; $B/sluice ps --json" >"$T/user" 2>"$T/user.err"
-	check "status: $(cat "$T/user.err")" $? = 0
+	ended=$?
+	check "status: $(cat "$T/user.err")" $ended = 0
 	check "as the user" "$(sed -n 1p "$T/user")" = 65534
 	check_file "and so is the workload" "$T/user" '"uid": 65534'
 	as srun -n1 --sluice-request=0.25 -D / sh -c 'for p in /proc/[0-9]*; do grep -qs ^sluice-slurm $p/cmdline && grep -H ^Uid $p/status; done' >"$T/uids"
@@ -149,7 +172,8 @@ requeued() { scontrol show job "$job" | grep -q 'Restarts=[1-9]'; }
 until_true 30 requeued || fail "it is not requeued: $(scontrol show job "$job")"
 check_file "why" "$T/batch" "slurm-$job did not get its GPU memory within 1 s"
 end_task two
-# It may have begun again already, and waits for a moment.
+# It may have begun again already, and waits for a moment. Slurm refuses to launch a job that it has just killed.
+sleep 2
 scontrol update JobId="$job" StartTime=now 2>/dev/null
 becomes "$job" COMPLETED 40
 check_file "it ran" "$T/batch" '^ran$'

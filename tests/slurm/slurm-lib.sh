@@ -104,8 +104,8 @@ slurm_start() {
 	dd if=/dev/urandom of="$S/munge.key" bs=1024 count=1 2>/dev/null
 	chmod 400 "$S/munge.key"
 	[ -f "$S/plugstack.conf" ] || plug
-	# Below the ports that the kernel gives to connecting sockets.
-	slurm_configure $((20000 + $$ % 12000))
+	# Below the ports that the kernel gives to connecting sockets; NODES + 1 of them, up to 4.
+	slurm_configure $((20000 + $$ % 3000 * 4))
 	for slurm_line in "$@"; do
 		echo "$slurm_line" >>"$SLURM_CONF"
 	done

@@ -32,7 +32,7 @@ inside() {
 	shift
 	# shellcheck disable=SC2086 # words
 	exec env -u SLUICE_WORKLOAD "SLUICE_SOCKET=$(json folder <"$T/$inside_name.claim")/sluiced.sock" CUDA_DEVICE_ORDER=PCI_BUS_ID \
-		"CUDA_VISIBLE_DEVICES=$(cat "$T/$inside_name.sees")" "LD_PRELOAD=$B/libsluice.so" ${CONTAINER-} "$@"
+		"CUDA_VISIBLE_DEVICES=$(cat "$T/$inside_name.sees")" "LD_PRELOAD=${SLUICE_LIBRARY:-$B/libsluice.so}" ${CONTAINER-} "$@"
 }
 # shellcheck disable=SC2034 # swap-lib.sh starts programs by it
 RUN=inside

@@ -10,7 +10,8 @@ says() {
 	says_status=$1 says_pattern=$2
 	shift 2
 	"$@" >"$T/said" 2>&1
-	check "'$(basename "$1") $2 ${3-} ...' ends" $? = "$says_status"
+	ended=$?
+	check "'$(basename "$1") $2 ${3-} ...' ends" $ended = "$says_status"
 	check_file "and says so" "$T/said" "$says_pattern"
 }
 config 'host_memory: 512MiB'

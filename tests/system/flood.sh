@@ -37,7 +37,8 @@ for kind in $("$B/tests/system/bad-peer" "$T/s" floods); do
 		check "beside $kind: nothing refused, nothing wrong" \
 			"$(json -l event=end wrong <"$T/new") $(json -l event=end oom <"$T/new")" = "0 0"
 		"$B/sluice" gpus --json >/dev/null 2>"$T/said"
-		check "beside $kind: the command line is answered $(cat "$T/said")" $? = 0
+		ended=$?
+		check "beside $kind: the command line is answered $(cat "$T/said")" $ended = 0
 	else
 		sleep 1
 	fi

@@ -24,7 +24,8 @@ status_of() {
 	status_want=$1
 	shift
 	timeout 40 "$@" >"$T/said" 2>&1
-	check "$(echo "$*" | sed "s|$S|sluice|" | cut -c -70)" $? = "$status_want"
+	ended=$?
+	check "$(echo "$*" | sed "s|$S|sluice|" | cut -c -70)" $ended = "$status_want"
 }
 # gpus NAME SUBMIT-OPTIONS...: submitted, and waited for; what GPUs its tasks got.
 gpus() {

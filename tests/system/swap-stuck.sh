@@ -44,7 +44,8 @@ stop_half_way
 until_true 20 untakeable "$stuck"
 check "the borrower is found" $? = 0
 until_true 10 why_says owner "process $stuck of borrower occupies or reserves"
-check "why names the process in the way: $("$B/sluice" why owner 2>&1 | head -n 2)" $? = 0
+ended=$?
+check "why names the process in the way: $("$B/sluice" why owner 2>&1 | head -n 2)" $ended = 0
 check "the owner is not back" "$(residency owner)" = evicted
 check "the borrower lives" "$(gone "$stuck" && echo gone)" = ""
 kill -CONT "$stuck"

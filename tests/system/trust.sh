@@ -34,7 +34,8 @@ status_of() {
 	status_want=$1
 	shift
 	timeout 20 "$@" >"$T/said" 2>&1
-	check "$(echo "$*" | sed "s|$B/||g; s|$T/||g" | cut -c -90)" $? = "$status_want"
+	ended=$?
+	check "$(echo "$*" | sed "s|$B/||g; s|$T/||g" | cut -c -90)" $ended = "$status_want"
 }
 
 # --- a stranger, from the first

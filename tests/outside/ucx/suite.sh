@@ -11,6 +11,7 @@ suite() {
 	shift
 	: >"$UCX_LOG_FILE"
 	"$@" "$T/ucx" >"$suite_results" 2>"$suite_results.log"
-	check "$(basename "$suite_results"): status" $? = 0
+	ended=$?
+	check "$(basename "$suite_results"): status" $ended = 0
 	check_file "UCX opened the other process's memory" "$UCX_LOG_FILE" cuda_ipc/cuda
 }
