@@ -163,9 +163,9 @@ static bool is_variable(const char *word, const char *name)
 	return strncmp(word, name, length) == 0 && word[length] == '=';
 }
 
-/* The job's, but for the socket and the GPUs. The caller frees the array and made[0..1]. */
-static const char **make_environment(
-	spank_t spank, const struct sl_start_settings *settings, char *made[2])
+/* The job's, but for the socket and the GPUs. The caller frees the array and both words. */
+static const char **make_environment(spank_t spank,
+	const struct sl_start_settings *settings, char **socket, char **visible)
 {
 	static char *none[] = {NULL};
 	char **all = none;
@@ -181,15 +181,15 @@ static const char **make_environment(
 	out = calloc(count + 3, sizeof(*out));
 	if (!out ||
 		(settings->socket &&
-			asprintf(&made[0], "SLUICE_SOCKET=%s", settings->socket) < 0) ||
-		(own && *own && asprintf(&made[1], SL_START_GPUS "=%s", own) < 0)) {
+			asprintf(socket, "SLUICE_SOCKET=%s", settings->socket) < 0) ||
+		(own && *own && asprintf(visible, SL_START_GPUS "=%s", own) < 0)) {
 		free(out);
 		return NULL;
 	}
 	if (settings->socket)
-		out[used++] = made[0];
+		out[used++] = *socket;
 	if (own && *own)
-		out[used++] = made[1];
+		out[used++] = *visible;
 	for (size_t i = 0; i < count; i++) {
 		if ((!settings->socket || !is_variable(all[i], "SLUICE_SOCKET")) &&
 			!is_variable(all[i], SL_START_GPUS))
@@ -227,11 +227,11 @@ static int start(spank_t spank, struct child *child)
 int sl_start_keeper(spank_t spank, const struct sl_start_settings *settings,
 	const char *name, int page_fd, int said_fd)
 {
-	char *made[2] = {NULL, NULL};
+	sl_cleanup(sl_freep) char *socket = NULL;
+	sl_cleanup(sl_freep) char *visible = NULL;
 	sl_cleanup(sl_freep) const char **argv = make_argv(spank, settings, name);
 	sl_cleanup(sl_freep) const char **environment =
-		make_environment(spank, settings, made);
-	sl_cleanup(sl_freep) char *socket = made[0], *gpus = made[1];
+		make_environment(spank, settings, &socket, &visible);
 	struct child child = {.program = settings->keeper,
 		.argv = argv,
 		.environment = environment,

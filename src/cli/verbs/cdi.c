@@ -182,7 +182,7 @@ static int make(const struct settings *s, const char *path)
 	struct sl_contents contents;
 	struct sl_error err = {0};
 	union sl_msg ask, reply;
-	json_t *list = json_array();
+	json_t *list;
 	int status;
 
 	if (s->write && access(DIR, W_OK) < 0)
@@ -195,8 +195,8 @@ static int make(const struct settings *s, const char *path)
 		return status;
 	warn(s, &reply.entry_reply);
 	sl_contents_set(&contents, &reply.entry_reply, library);
-	if (json_array_append_new(list, sl_cdi_device_json(s->name, &contents.device)) ==
-		0)
+	list = json_pack("[o]", sl_cdi_device_json(s->name, &contents.device));
+	if (list)
 		text = sl_cdi_text(KIND, list);
 	if (!text)
 		return sl_cli_fail(SL_VERB_cdi, false, SL_EXIT_SYSTEM,

