@@ -144,23 +144,20 @@ const char *sl_start_own_gpus(const char *gpus, const char *changed)
 	return changed + length + 1;
 }
 
-static const char *value_of(char *const *environment, const char *name)
-{
-	size_t length = strlen(name);
-
-	for (; *environment; environment++) {
-		if (strncmp(*environment, name, length) == 0 &&
-			(*environment)[length] == '=')
-			return *environment + length + 1;
-	}
-	return NULL;
-}
-
 static bool is_variable(const char *word, const char *name)
 {
 	size_t length = strlen(name);
 
 	return strncmp(word, name, length) == 0 && word[length] == '=';
+}
+
+static const char *value_of(char *const *environment, const char *name)
+{
+	for (; *environment; environment++) {
+		if (is_variable(*environment, name))
+			return *environment + strlen(name) + 1;
+	}
+	return NULL;
 }
 
 /* The job's, but for the socket and the GPUs. The caller frees the array and both words. */
@@ -182,17 +179,18 @@ static const char **make_environment(spank_t spank,
 	if (!out ||
 		(settings->socket &&
 			asprintf(socket, "SLUICE_SOCKET=%s", settings->socket) < 0) ||
-		(own && *own && asprintf(visible, SL_START_GPUS "=%s", own) < 0)) {
+		(own != gpus && *own &&
+			asprintf(visible, SL_START_GPUS "=%s", own) < 0)) {
 		free(out);
 		return NULL;
 	}
 	if (settings->socket)
 		out[used++] = *socket;
-	if (own && *own)
+	if (*visible)
 		out[used++] = *visible;
 	for (size_t i = 0; i < count; i++) {
 		if ((!settings->socket || !is_variable(all[i], "SLUICE_SOCKET")) &&
-			!is_variable(all[i], SL_START_GPUS))
+			(own == gpus || !is_variable(all[i], SL_START_GPUS)))
 			out[used++] = all[i];
 	}
 	return out;
