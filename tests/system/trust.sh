@@ -65,7 +65,7 @@ if $nobody unshare --user --map-root-user true 2>/dev/null; then
 fi
 
 # --- a stranger in the place of a daemon that died
-$RUN --name steps -- "$P/stepper" --ms 20 --bytes 32MiB --until "$T/end" >"$T/steps" 2>"$T/steps.err" &
+$RUN --name steps -- "$P/stepper" --ms 20 --steps 400 --bytes 32MiB --until "$T/end" >"$T/steps" 2>"$T/steps.err" &
 STEPS=$!
 until_true 20 grep -q step "$T/steps" || fail "the program does not run"
 daemon_kill
