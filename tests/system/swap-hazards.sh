@@ -4,9 +4,11 @@
 # notebook server that restarts its kernel, forks, exits. None hangs, none finds a word changed, and what
 # cannot be moved now is tried again later.
 # peer-failures rows 15, 25, 27, 30.
-export LIMIT=280
+export LIMIT=400
 export BOX="--gpus 1 --memory 512MiB --context 8MiB --module 1MiB"
 . "$(dirname "$0")/lib.sh"
+# A move finds its moment among work that never pauses for all threads.
+export SWAPPER_PATIENCE=100
 . "$(dirname "$0")/swap-lib.sh"
 software_only "kernels that never end"
 config 'host_memory: 3GiB'
