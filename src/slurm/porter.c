@@ -34,6 +34,8 @@
 
 /* Between two looks, or two attempts to reach the daemon. */
 #define LOOK (50 * SL_MS)
+/* Until it asks again for what the daemon has refused: there may be room for it by then. */
+#define REFUSED SL_S
 /* Longest wait for one answer of the daemon. */
 #define ANSWER_MS 1000
 /* For so long a suspended step may run until its memory has left. */
@@ -57,9 +59,10 @@ static bool is_pending(int number)
 	return sigpending(&pending) == 0 && sigismember(&pending, number);
 }
 
-static void pause_for_a_look(void)
+static void pause_for(sl_ns time)
 {
-	const struct timespec span = {.tv_nsec = (long)LOOK};
+	const struct timespec span = {
+		.tv_sec = (time_t)(time / SL_S), .tv_nsec = (long)(time % SL_S)};
 
 	(void)nanosleep(&span, NULL);
 }
@@ -78,6 +81,7 @@ static int reach_daemon(struct porter *porter, struct sl_conn *conn)
 
 struct standing {
 	uint64_t workload; /* its number; 0: it is gone */
+	bool is_parked;    /* or is being parked */
 	bool away;         /* all of it that can leave its GPUs has */
 };
 
@@ -94,40 +98,25 @@ static int look(const struct porter *porter, struct sl_conn *conn, struct standi
 		if (row->uid != porter->uid || strcmp(row->name, porter->name) != 0)
 			continue;
 		now->workload = row->workload;
+		now->is_parked = sl_wire_is_parked(row->residency);
 		now->away &= row->backing_bytes <= row->evicted_bytes + row->held_bytes;
 	}
 	return status;
 }
 
-/* 0 or an exit status. The reason of a refusal stays with the daemon, for `sluice why`. */
-static int ask(const struct porter *porter, struct sl_conn *conn, bool parked, bool *done)
+/* 0 or an exit status. Done: it is being parked or resumed. The reason of a refusal stays with the
+ * daemon, for `sluice why`. */
+static int ask(struct sl_conn *conn, uint64_t workload, bool parked, bool *done)
 {
-	struct standing now;
 	union sl_msg park, reply;
-	int status = look(porter, conn, &now);
+	int status;
 
-	if (status || !now.workload)
-		return status;
 	sl_wire_init(&park, SL_MSG_PARK);
 	park.park.parked = parked;
-	park.park.workload = now.workload;
+	park.park.workload = workload;
 	status = sl_conn_call(conn, &park, SL_MSG_PARK_REPLY, &reply, NULL);
 	*done = !status && reply.park_reply.ok;
 	return status;
-}
-
-/* Until a daemon answers, or the opposite is due. True: it did what was asked. */
-static bool ask_until_told(struct porter *porter, bool parked)
-{
-	while (!is_pending(parked ? SIGCONT : SIGTSTP)) {
-		sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};
-		bool done = false;
-
-		if (!reach_daemon(porter, &conn) && !ask(porter, &conn, parked, &done))
-			return done;
-		pause_for_a_look();
-	}
-	return false;
 }
 
 /* The daemon lists the processes of the workload that use CUDA. */
@@ -151,20 +140,55 @@ static void let_clients_run(
 	}
 }
 
+/* The pause until the next push; 0: no more is to be done. End: 0 until its park is granted. */
+static sl_ns push(struct porter *porter, sl_ns *end)
+{
+	sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};
+	struct standing now;
+	bool granted;
+
+	if (reach_daemon(porter, &conn) || look(porter, &conn, &now))
+		return LOOK;
+	if (!now.workload)
+		return 0;
+	if (!*end) {
+		granted = now.is_parked;
+		if (!granted && ask(&conn, now.workload, true, &granted))
+			return LOOK;
+		if (!granted)
+			return REFUSED;
+		*end = sl_clock_now() + PATIENCE;
+		return LOOK;
+	}
+	if (sl_clock_now() >= *end || (now.away && sl_clock_now() >= porter->valid))
+		return 0;
+	let_clients_run(porter, &conn, now.workload);
+	return LOOK;
+}
+
 static void see_it_off(struct porter *porter)
 {
-	sl_ns end = sl_clock_now() + PATIENCE;
+	sl_ns end = 0, pause = LOOK;
 
-	while (!is_pending(SIGCONT) && sl_clock_now() < end) {
+	while (pause && !is_pending(SIGCONT)) {
+		pause = push(porter, &end);
+		pause_for(pause);
+	}
+}
+
+/* Until a daemon answers, or the step is suspended again. */
+static void bring_back(struct porter *porter)
+{
+	bool answered = false, done;
+
+	while (!answered && !is_pending(SIGTSTP)) {
 		sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};
 		struct standing now;
 
-		if (!reach_daemon(porter, &conn) && !look(porter, &conn, &now)) {
-			if (now.away && sl_clock_now() >= porter->valid)
-				return;
-			let_clients_run(porter, &conn, now.workload);
-		}
-		pause_for_a_look();
+		answered = !reach_daemon(porter, &conn) && !look(porter, &conn, &now) &&
+			   (!now.workload || !ask(&conn, now.workload, false, &done));
+		if (!answered)
+			pause_for(LOOK);
 	}
 }
 
@@ -203,8 +227,7 @@ static void leave_cgroup(void)
 
 static void suspend(struct porter *porter)
 {
-	if (ask_until_told(porter, true))
-		see_it_off(porter);
+	see_it_off(porter);
 	sl_freezer_freeze(&porter->freezer);
 	if (is_pending(SIGCONT))
 		sl_freezer_release(&porter->freezer);
@@ -235,7 +258,7 @@ _Noreturn void sl_porter_main(char **argv)
 			suspend(&porter);
 		if (number == SIGCONT) {
 			sl_freezer_release(&porter.freezer);
-			(void)ask_until_told(&porter, false);
+			bring_back(&porter);
 		}
 	}
 }

@@ -73,6 +73,24 @@ scontrol resume "$JOB_one"
 settled "slurm-$JOB_one.0" bound
 contents one "after that, too"
 
+note "--- the host has no room for it when it is suspended: it leaves once there is some"
+daemon_kill
+sed -i 's/^host_memory: .*/host_memory: 224MiB/' "$CONFIG"
+daemon_start
+swapper fat --request 0.1 --limit 1
+ok fat alloc b 150m
+park fat
+scontrol suspend "$JOB_one"
+check "refused" "$(until_true 20 grep -q "did not park slurm-$JOB_one" "$T/daemon.log" && echo refused)" = refused
+sleep 3
+check "it stays" "$(has_left_gpu one || echo stays)" = stays
+echo exit >"$T/fat.in"
+settled "slurm-$JOB_one.0" parked
+check "its memory is away" "$(until_true 20 has_left_gpu one && echo away)" = away
+scontrol resume "$JOB_one"
+settled "slurm-$JOB_one.0" bound
+contents one "after it had to wait"
+
 note "--- slurmd and slurmctld are killed while it runs; it ends without them"
 slurm_kill slurmd0
 slurm_kill slurmctld
@@ -82,7 +100,7 @@ check "its end is the workload's" "$(until_true 20 no_workload "slurm-$JOB_one.0
 kill -KILL "$SRUN_one" 2>/dev/null
 slurmctld_start
 slurmd_start 0
-until_true 60 idle_nodes || fail "Slurm does not come back: $(tail -n 3 "$S/slurmctld.log")"
+until_true 60 idle_nodes || fail "Slurm does not come back: $(tail -n 3 "$T/slurmctld.log")"
 check_books_empty
 
 note "--- slurmd is killed, and a new one cancels"

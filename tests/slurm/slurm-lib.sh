@@ -73,8 +73,8 @@ slurm_configure() {
 		SlurmdPidFile=$S/slurmd.%n.pid
 		SlurmdSpoolDir=$S/spool.%n
 		StateSaveLocation=$S/state
-		SlurmctldLogFile=$S/slurmctld.log
-		SlurmdLogFile=$S/slurmd.%n.log
+		SlurmctldLogFile=$T/slurmctld.log
+		SlurmdLogFile=$T/slurmd.%n.log
 		SlurmdDebug=verbose
 		SlurmdParameters=config_overrides
 		ProctrackType=${PROCTRACK:-proctrack/cgroup}
@@ -118,7 +118,7 @@ slurm_start() {
 		slurmd_start "$slurm_node"
 	done
 	until_true 40 idle_nodes || {
-		fail "Slurm does not start: $(tail -n 3 "$S"/*.out "$S"/*.log)"
+		fail "Slurm does not start: $(tail -n 3 "$S"/*.out "$T"/slurm*.log)"
 		finish
 	}
 }
@@ -172,7 +172,7 @@ batch_task() {
 }
 has_task() {
 	until_true "${2:-40}" grep -q start "$T/$1" || {
-		fail "$1 does not start: $(cat "$T/$1.err"): $(squeue -a -t all -o '%i %j %P %T %r'): $(tail -n 5 "$S/slurmctld.log" "$S"/slurmd.*.log)"
+		fail "$1 does not start: $(cat "$T/$1.err"): $(squeue -a -t all -o '%i %j %P %T %r'): $(tail -n 5 "$T/slurmctld.log" "$T"/slurmd.*.log)"
 		finish
 	}
 	eval "PID_$1=$(cat "$T/$1.pid") JOB_$1=$(squeue -h -a -t all -o %i --name "$1" | sort -n | tail -n 1)"

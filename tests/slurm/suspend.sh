@@ -66,10 +66,12 @@ contents one "after it was suspended"
 check "on the GPU: bytes" "$(on_gpu one)" -gt $((150 * MIB))
 
 note "--- suspended and resumed at any moment"
+# slurmd takes requests that wait for one another in any order, and a suspension takes it 2 s.
 for pause in 0 1 2 2.3 2.6; do
 	scontrol suspend "$JOB_one"
 	sleep $pause
 	scontrol resume "$JOB_one"
+	sleep 2.5
 done
 becomes "$JOB_one" RUNNING
 check "it runs" "$(until_true 20 eval '! frozen one' && echo runs)" = runs
