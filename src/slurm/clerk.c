@@ -15,28 +15,21 @@
 #include "base/file.h"
 #include "cli/conn/conn.h"
 #include "cli/conn/past.h"
-#include "cli/conn/rows.h"
 #include "slurm/holder.h"
+#include "slurm/standing.h"
 
 #define ANSWER_MS 1000
 
-/* The number of the workload, which its keeper still holds. Names can be chosen by any user. 0:
- * there is none. */
+/* The number of the workload, which its keeper still holds. 0: there is none. */
 static uint64_t find(const char *name, uid_t uid)
 {
 	sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};
-	sl_cleanup(sl_rows_fini) struct sl_rows uses = {0};
+	struct sl_standing now;
 
 	if (sl_conn_open_within(&conn, ANSWER_MS, NULL) ||
-		sl_rows_list(&uses, &conn, SL_LIST_USES, NULL))
+		sl_standing_look(&conn, name, uid, &now))
 		return 0;
-	for (size_t i = 0; i < uses.count; i++) {
-		const struct sl_msg_use_row *row = &uses.all[i].use_row;
-
-		if (row->uid == uid && strcmp(row->name, name) == 0)
-			return row->workload;
-	}
-	return 0;
+	return now.workload;
 }
 
 /* Its line of the answer, or NULL. */

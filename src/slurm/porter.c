@@ -31,6 +31,7 @@
 #include "cli/line/cli.h"
 #include "slurm/freezer.h"
 #include "slurm/holder.h"
+#include "slurm/standing.h"
 
 /* Between two looks, or two attempts to reach the daemon. */
 #define LOOK (50 * SL_MS)
@@ -79,31 +80,6 @@ static int reach_daemon(struct porter *porter, struct sl_conn *conn)
 	return status;
 }
 
-struct standing {
-	uint64_t workload; /* its number; 0: it is gone */
-	bool is_parked;    /* or is being parked */
-	bool away;         /* all of it that can leave its GPUs has */
-};
-
-/* 0 or an exit status. */
-static int look(const struct porter *porter, struct sl_conn *conn, struct standing *now)
-{
-	sl_cleanup(sl_rows_fini) struct sl_rows uses = {0};
-	int status = sl_rows_list(&uses, conn, SL_LIST_USES, NULL);
-
-	*now = (struct standing){.away = true};
-	for (size_t i = 0; i < uses.count; i++) {
-		const struct sl_msg_use_row *row = &uses.all[i].use_row;
-
-		if (row->uid != porter->uid || strcmp(row->name, porter->name) != 0)
-			continue;
-		now->workload = row->workload;
-		now->is_parked = sl_wire_is_parked(row->residency);
-		now->away &= row->backing_bytes <= row->evicted_bytes + row->held_bytes;
-	}
-	return status;
-}
-
 /* 0 or an exit status. Done: it is being parked or resumed. The reason of a refusal stays with the
  * daemon, for `sluice why`. */
 static int ask(struct sl_conn *conn, uint64_t workload, bool parked, bool *done)
@@ -144,10 +120,11 @@ static void let_clients_run(
 static sl_ns push(struct porter *porter, sl_ns *end)
 {
 	sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};
-	struct standing now;
+	struct sl_standing now;
 	bool granted;
 
-	if (reach_daemon(porter, &conn) || look(porter, &conn, &now))
+	if (reach_daemon(porter, &conn) ||
+		sl_standing_look(&conn, porter->name, porter->uid, &now))
 		return LOOK;
 	if (!now.workload)
 		return 0;
@@ -183,9 +160,10 @@ static void bring_back(struct porter *porter)
 
 	while (!answered && !is_pending(SIGTSTP)) {
 		sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};
-		struct standing now;
+		struct sl_standing now;
 
-		answered = !reach_daemon(porter, &conn) && !look(porter, &conn, &now) &&
+		answered = !reach_daemon(porter, &conn) &&
+			   !sl_standing_look(&conn, porter->name, porter->uid, &now) &&
 			   (!now.workload || !ask(&conn, now.workload, false, &done));
 		if (!answered)
 			pause_for(LOOK);

@@ -42,10 +42,11 @@ SPANK_PLUGIN(sluice, 1);
 #define EXIT_SOFTWARE  70
 #define EXIT_REFUSED   75
 
-#define KEEPER       "sluice-slurm"
-#define WAIT_SECONDS 60
-#define GPUS_MAX     1024 /* bytes of a list of UUIDs */
-#define LOOK_MS      50
+#define KEEPER           "sluice-slurm"
+#define WAIT_SECONDS     60
+#define WAIT_SECONDS_MAX 86400
+#define GPUS_MAX         1024 /* bytes of a list of UUIDs */
+#define LOOK_MS          50
 /* Names the workload that a step's environment is of. */
 #define MARK "SLUICE_STEP"
 
@@ -63,9 +64,27 @@ static struct sl_start_settings settings;
 static unsigned int wait_seconds = WAIT_SECONDS;
 static bool runs_without, accounts;
 
+static int read_wait(const char *value)
+{
+	char *end = NULL;
+	unsigned long seconds = strtoul(value, &end, 10);
+
+	if (*value < '0' || *value > '9' || *end || seconds > WAIT_SECONDS_MAX) {
+		slurm_error("spank_sluice.so: wait= takes seconds, 0 to %d, not '%s'",
+			WAIT_SECONDS_MAX, value);
+		return -1;
+	}
+	wait_seconds = (unsigned int)seconds;
+	settings.waits = seconds > 0;
+	return 0;
+}
+
 static int read_line(int argc, char **argv)
 {
-	for (int i = 0; i < argc; i++) {
+	int r = 0;
+
+	settings.waits = true;
+	for (int i = 0; i < argc && !r; i++) {
 		const char *value = strchr(argv[i], '=');
 
 		value = value ? value + 1 : "";
@@ -74,7 +93,7 @@ static int read_line(int argc, char **argv)
 		else if (strncmp(argv[i], "socket=", 7) == 0)
 			settings.socket = value;
 		else if (strncmp(argv[i], "wait=", 5) == 0)
-			wait_seconds = (unsigned int)strtoul(value, NULL, 10);
+			r = read_wait(value);
 		else if (strcmp(argv[i], "without") == 0)
 			runs_without = true;
 		else if (strcmp(argv[i], "account") == 0)
@@ -83,11 +102,10 @@ static int read_line(int argc, char **argv)
 			slurm_error("spank_sluice.so does not know '%s'; its options are "
 				    "keeper=, socket=, wait=, without and account",
 				argv[i]);
-			return -1;
+			r = -1;
 		}
 	}
-	settings.waits = wait_seconds > 0;
-	return 0;
+	return r;
 }
 
 /* It lies beside the plugin, wherever that was installed. */

@@ -28,6 +28,10 @@ plug nonsense
 srun true >"$T/none" 2>&1
 check "a wrong word in plugstack.conf: status" $? != 0
 check_file "why" "$T/none" "does not know 'nonsense'"
+plug wait=1m
+srun true >"$T/none" 2>&1
+check "a wrong number in plugstack.conf: status" $? != 0
+check_file "why" "$T/none" "wait= takes seconds, 0 to 86400, not '1m'"
 plug
 srun -n1 true
 check "a job without Sluice needs no sluiced" $? = 0
