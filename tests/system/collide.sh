@@ -10,6 +10,7 @@ daemon_start
 S="$B/sluice"
 
 of() { "$S" ps --json | json "name=$1.$2"; }
+is_of() { [ "$(of "$1" "$2")" = "$3" ]; }
 waits() { [ "$(of "$1" waiting)" = 1 ]; }
 has_left() { [ "$(of idle out_bytes)" -gt 0 ]; }
 said() { "$S" events --last 200 | grep -c "$1"; }
@@ -57,6 +58,6 @@ check "a contradiction" $? = 64
 note "--- a new daemon knows it"
 daemon_kill
 daemon_start
-until_true 20 [ "$(of fails on_collision)" = fail ] || fail "it has '$(of fails on_collision)'"
+until_true 20 is_of fails on_collision fail || fail "it has '$(of fails on_collision)'"
 refused "and it fails again" CUDA_ERROR_OUT_OF_MEMORY fails alloc burst 700m
 finish

@@ -12,6 +12,7 @@ daemon_start
 listed() { "$P/nvml-view" | json -n what=process; }
 lists() { [ "$(listed)" = "$1" ]; }
 measured() { echo $(($(gpu paid_bytes) + $(gpu hidden_bytes))); }
+measures() { [ "$(measured)" -ge "$1" ]; }
 measures_nothing() { [ "$(measured)" = 0 ]; }
 helper() { pgrep -P "$DAEMON" sluice-move; }
 said() { "$B/sluice" events --last 200 | grep -c "$1"; }
@@ -34,7 +35,7 @@ for i in 1 2 3; do
 	check "the driver lists it" "$(listed)" = 1
 	contents one "after return $i"
 done
-check "its context counts again" "$(until_true 20 [ "$(measured)" -ge "$before" ] && echo yes)" = yes
+check "its context counts again" "$(until_true 20 measures "$before" && echo yes)" = yes
 check_file "the user is told" "$T/resume.out" 'is back'
 check "each time" "$(said 'has left its GPUs')" = 3
 
@@ -55,7 +56,7 @@ sleep 1
 check "it stays away" "$(listed)" = 0
 resume one
 contents one "by a new daemon"
-check "its context counts" "$(until_true 20 [ "$(measured)" -ge "$before" ] && echo yes)" = yes
+check "its context counts" "$(until_true 20 measures "$before" && echo yes)" = yes
 
 note "--- one that is stopped while it is away ends as if it were there"
 park one

@@ -22,6 +22,7 @@ END
 "$S" project apply "$T/projects.yaml" >"$T/said" 2>&1 || fail "$(cat "$T/said")"
 
 of() { "$S" ps --json | json "name=$1.$2"; }
+is_of() { [ "$(of "$1" "$2")" = "$3" ]; }
 is_running() { [ "$("$S" ps --jobs --json | json "name=$1.state")" = running ]; }
 has_left() { [ "$(of "$1" out_bytes)" -gt 0 ]; }
 swaps() { "$S" gpus --json | json "gpu=$1.swap"; }
@@ -36,7 +37,7 @@ for project in answers steady others; do
 		until_true 20 is_running "job-$name" || fail "job-$name does not run: $("$S" why "job-$name")"
 		check "submit --project $project --request $request" "$(of "job-$name" gpu)" = $want
 		$RUN --name "$name" --project $project --request $request -- sleep 80 &
-		until_true 20 [ "$(of "$name" gpu)" = $want ]
+		until_true 20 is_of "$name" gpu $want
 		check "run --project $project --request $request" "$(of "$name" gpu)" = $want
 	done
 done
