@@ -22,6 +22,8 @@ has_steps() { [ "$("$B/sluice" logs lent | json -n event=step)" -ge "$1" ]; }
 why_says() { "$B/sluice" why lent | grep -q "$1"; }
 
 config 'host_memory: 2GiB'
+# Of two contexts and the code that compares memory; what exceeds it would keep a job from the whole GPU.
+config 'context_reserve: 48MiB'
 config 'stop_grace: 1s'
 daemon_start
 quotas 1 0
