@@ -2,8 +2,7 @@
 # Forks of every kind inside one workload: each process that uses the GPU is a client of its own and
 # counts, none is forgotten, none counts twice (peer-failures row 25).
 . "$(dirname "$0")/lib.sh"
-# To ASan the old stack that such a thread gets in a forked child is still poisoned.
-! grep -q __asan_init "$P/forker" || skip "ASan does not know the threads of a library that is preloaded"
+not_under_asan "$P/forker"
 daemon_start
 $RUN --request 300MiB --name family -- "$P/forker" --bytes 24MiB --ms 60000 --until "$T/end" --children 2 >"$T/family" &
 pid=$!

@@ -72,6 +72,9 @@ skip() {
 software_only() {
 	[ -n "${SLUICE_SOFTGPU-}" ] && [ -z "${SLUICE_TEST_REAL-}" ] || skip "needs the software GPU: $*"
 }
+# not_under_asan PROGRAM: for one that forks. In the child, a thread of a preloaded library gets an old stack, which ASan
+# still takes for poisoned.
+not_under_asan() { ! grep -q __asan_init "$1" || skip "ASan does not know the threads of a library that is preloaded"; }
 # check WHAT VALUE OPERATOR EXPECTED: both are printed when they do not go together.
 check() {
 	CHECKS=$((CHECKS + 1))

@@ -5,6 +5,7 @@ export LIMIT=150
 . "$(dirname "$0")/../lib.sh"
 S=$B/tests/system/shapes
 software_only "programs of other users"
+not_under_asan "$S/children"
 config 'measure_interval: 100ms'
 daemon_start
 for case in fork-before fork-after fork-busy vfork spawn fork-exec; do

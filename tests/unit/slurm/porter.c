@@ -23,7 +23,7 @@ static struct world {
 	_Atomic bool answers, refuses, is_there;
 	_Atomic uint64_t epoch, evicted, residency;
 	_Atomic int looks, parks, resumes, thaws, freezes, releases;
-} *world;
+} * world;
 static pid_t porter;
 
 /* --- the daemon --------------------------------------------------------------------------- */
@@ -46,7 +46,8 @@ int sl_rows_list(struct sl_rows *rows, struct sl_conn *conn, enum sl_list_what w
 	if (what == SL_LIST_CLIENTS) {
 		rows->all[0].client_row.workload = 8;
 		rows->all[1].client_row.workload = 7;
-		rows->all[0].client_row.pid = rows->all[1].client_row.pid = (uint32_t)getpid();
+		rows->all[0].client_row.pid = rows->all[1].client_row.pid =
+			(uint32_t)getpid();
 		return SL_EXIT_OK;
 	}
 	/* Another user's of the same name. */
