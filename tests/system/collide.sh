@@ -9,10 +9,8 @@ config 'longest_wait: 1s'
 daemon_start
 S="$B/sluice"
 
-of() { "$S" ps --json | json "name=$1.$2"; }
-is_of() { [ "$(of "$1" "$2")" = "$3" ]; }
-waits() { [ "$(of "$1" waiting)" = 1 ]; }
-has_left() { [ "$(of idle out_bytes)" -gt 0 ]; }
+waits() { [ "$(use "$1" waiting)" = 1 ]; }
+has_left() { [ "$(use idle out_bytes)" -gt 0 ]; }
 said() { "$S" events --last 200 | grep -c "$1"; }
 
 note "--- what nothing may be moved for"
@@ -21,14 +19,14 @@ ok idle alloc a 600m
 ok idle fill a 7
 swapper fails --request 200MiB --limit 0.9 --on-collision fail
 swapper waits --request 0 --limit 0.9 --on-collision wait --longest-wait 80s
-check "it is shown" "$(of fails on_collision)" = fail
+check "it is shown" "$(use fails on_collision)" = fail
 check "as the daemon has it" "$("$S" dump | json workloads.name=waits.on_collision)" = wait
 ok fails alloc fits 64m
 refused "a burst fails" CUDA_ERROR_OUT_OF_MEMORY fails alloc burst 500m
 check "at once" "$(said 'fails was denied')" = 1
 later waits alloc burst 500m
 until_true 20 waits waits || fail "it does not wait: $("$S" why waits)"
-check "nothing was moved" "$(of idle out_bytes)" = 0
+check "nothing was moved" "$(use idle out_bytes)" = 0
 
 note "--- a change holds for what waits already"
 "$S" set waits --on-collision swap,wait >"$T/set.out" 2>&1 || fail "$(cat "$T/set.out")"
@@ -58,6 +56,6 @@ check "a contradiction" $? = 64
 note "--- a new daemon knows it"
 daemon_kill
 daemon_start
-until_true 20 is_of fails on_collision fail || fail "it has '$(of fails on_collision)'"
+until_true 20 use_is fails on_collision fail || fail "it has '$(use fails on_collision)'"
 refused "and it fails again" CUDA_ERROR_OUT_OF_MEMORY fails alloc burst 700m
 finish

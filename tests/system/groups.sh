@@ -21,10 +21,8 @@ projects:
 END
 "$S" project apply "$T/projects.yaml" >"$T/said" 2>&1 || fail "$(cat "$T/said")"
 
-of() { "$S" ps --json | json "name=$1.$2"; }
-is_of() { [ "$(of "$1" "$2")" = "$3" ]; }
 is_running() { [ "$("$S" ps --jobs --json | json "name=$1.state")" = running ]; }
-has_left() { [ "$(of "$1" out_bytes)" -gt 0 ]; }
+has_left() { [ "$(use "$1" out_bytes)" -gt 0 ]; }
 swaps() { "$S" gpus --json | json "gpu=$1.swap"; }
 
 note "--- where projects may run"
@@ -35,10 +33,10 @@ for project in answers steady others; do
 		name=$project-$request
 		"$S" submit --name "job-$name" --project $project --request $request -- sleep 80 >"$T/said" 2>&1 || fail "$(cat "$T/said")"
 		until_true 20 is_running "job-$name" || fail "job-$name does not run: $("$S" why "job-$name")"
-		check "submit --project $project --request $request" "$(of "job-$name" gpu)" = $want
+		check "submit --project $project --request $request" "$(use "job-$name" gpu)" = $want
 		$RUN --name "$name" --project $project --request $request -- sleep 80 &
-		until_true 20 is_of "$name" gpu $want
-		check "run --project $project --request $request" "$(of "$name" gpu)" = $want
+		until_true 20 use_is "$name" gpu $want
+		check "run --project $project --request $request" "$(use "$name" gpu)" = $want
 	done
 done
 $RUN --project answers --gpus 2 --request 0 -- true >"$T/said" 2>&1
@@ -53,8 +51,8 @@ for project in answers others; do
 	swapper asks$project --project $project --request 0 --limit 0.9
 done
 refused "a burst waits, and gets nothing" CUDA_ERROR_OUT_OF_MEMORY asksanswers alloc burst 500m
-check "nothing was moved" "$(of idleanswers out_bytes)" = 0
-check "it is shown" "$(of idleanswers swap)" = 0
+check "nothing was moved" "$(use idleanswers out_bytes)" = 0
+check "it is shown" "$(use idleanswers swap)" = 0
 timeout 10 "$S" park idleanswers >"$T/said" 2>&1
 check "it is not parked" $? = 75
 ok asksothers alloc burst 500m

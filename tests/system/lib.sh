@@ -182,6 +182,8 @@ daemon_stop() {
 gpu() { "$B/sluice" gpus --json | json "0.$1"; }
 # use NAME FIELD: of a workload.
 use() { "$B/sluice" ps --json | json "name=$1.$2"; }
+# use_is NAME FIELD VALUE: for until_true.
+use_is() { [ "$(use "$1" "$2")" = "$3" ]; }
 workloads() { "$B/sluice" ps --json | json '#'; }
 # A word list, not a function: in the background $! must be the program itself, to be killed.
 RUN="$B/sluice run"
