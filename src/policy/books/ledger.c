@@ -82,8 +82,22 @@ uint64_t sl_ledger_unclaimed(const struct sl_ledger_account *account, uint32_t g
 
 uint64_t sl_ledger_claim(const struct sl_ledger_account *account, uint32_t gpu)
 {
-	return sl_max_u64(
-		sl_ledger_request(account, gpu), sl_ledger_fixed(&account->cell[gpu]));
+	uint64_t stays = SL_MUTANT(KEPT_UNPROMISED, account->stays, false)
+				 ? sl_ledger_here(account, gpu)
+				 : sl_ledger_fixed(&account->cell[gpu]);
+
+	return sl_max_u64(sl_ledger_request(account, gpu), stays);
+}
+
+bool sl_ledger_holds(const struct sl_ledger_account *account, uint32_t mask)
+{
+	sl_each_gpu (gpu, account->touched & mask) {
+		const struct sl_ledger_cell *cell = &account->cell[gpu];
+
+		if (cell->backing_bytes || cell->granted_bytes)
+			return true;
+	}
+	return false;
 }
 
 static void take_share_out(
@@ -130,6 +144,14 @@ static void cell_subtract(struct sl_ledger_cell *cell, const struct sl_ledger_ce
 	cell->leaving_bytes -= less->leaving_bytes;
 }
 
+static void touch(uint32_t *touched, const struct sl_ledger_cell *cell, uint32_t gpu)
+{
+	static const struct sl_ledger_cell nothing;
+
+	*touched &= ~(1u << gpu);
+	*touched |= (uint32_t)(memcmp(cell, &nothing, sizeof(nothing)) != 0) << gpu;
+}
+
 /* The only place where a client's numbers change. */
 static void set_cell(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
 	uint32_t gpu, struct sl_ledger_cell to)
@@ -152,8 +174,8 @@ static void set_cell(struct sl_ledger *ledger, struct sl_ledger_holding *holding
 	cell_add(&account->cell[gpu], &to);
 	cell_add(&g->sum, &to);
 	*from = to;
-	holding->touched |= 1u << gpu;
-	account->touched |= 1u << gpu;
+	touch(&holding->touched, from, gpu);
+	touch(&account->touched, &account->cell[gpu], gpu);
 	put_share_back(g, account, gpu);
 }
 
@@ -220,6 +242,16 @@ void sl_ledger_change(struct sl_ledger *ledger, struct sl_ledger_account *accoun
 
 	sl_ledger_unbind(ledger, account);
 	sl_ledger_bind(ledger, account, mask, request_bytes, limit_bytes);
+}
+
+void sl_ledger_set_stays(
+	struct sl_ledger *ledger, struct sl_ledger_account *account, bool stays)
+{
+	for (uint32_t gpu = 0; gpu < SL_LEDGER_GPUS_MAX; gpu++)
+		take_share_out(&ledger->gpu[gpu], account, gpu);
+	account->stays = stays;
+	for (uint32_t gpu = 0; gpu < SL_LEDGER_GPUS_MAX; gpu++)
+		put_share_back(&ledger->gpu[gpu], account, gpu);
 }
 
 void sl_ledger_grant(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
@@ -320,18 +352,13 @@ void sl_ledger_set_leaving(struct sl_ledger *ledger, struct sl_ledger_holding *h
 void sl_ledger_move(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
 	uint32_t from, uint32_t to)
 {
-	static const struct sl_ledger_cell nothing;
-	struct sl_ledger_account *account = holding->account;
 	struct sl_ledger_cell sum = holding->cell[to];
 
 	if (!(holding->touched >> from & 1))
 		return;
 	cell_add(&sum, &holding->cell[from]);
-	set_cell(ledger, holding, from, nothing);
+	set_cell(ledger, holding, from, (struct sl_ledger_cell){0});
 	set_cell(ledger, holding, to, sum);
-	holding->touched &= ~(1u << from);
-	if (!memcmp(&account->cell[from], &nothing, sizeof(nothing)))
-		account->touched &= ~(1u << from);
 }
 
 uint64_t sl_ledger_free_evicted(struct sl_ledger *ledger,

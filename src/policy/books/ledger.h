@@ -63,7 +63,8 @@ struct sl_ledger_cell {
 struct sl_ledger_account {
 	uint64_t request_bytes, limit_bytes; /* per GPU of gpu_mask */
 	uint32_t gpu_mask;
-	uint32_t touched; /* GPUs whose cell may be nonzero */
+	uint32_t touched; /* GPUs whose cell is not zero */
+	bool stays;       /* nothing takes back what it has on a GPU */
 	struct sl_ledger_cell cell[SL_LEDGER_GPUS_MAX];
 };
 
@@ -103,6 +104,10 @@ void sl_ledger_change(struct sl_ledger *ledger, struct sl_ledger_account *accoun
 	uint64_t request_bytes, uint64_t limit_bytes);
 /* Gives up request and limit; what its clients hold stays booked. */
 void sl_ledger_unbind(struct sl_ledger *ledger, struct sl_ledger_account *account);
+
+/* Whether what it has on a GPU can be taken back. */
+void sl_ledger_set_stays(
+	struct sl_ledger *ledger, struct sl_ledger_account *account, bool stays);
 
 void sl_ledger_grant(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
 	uint32_t gpu, uint64_t bytes);
@@ -191,8 +196,11 @@ uint64_t sl_ledger_here(const struct sl_ledger_account *account, uint32_t gpu);
 /* The account's request on this GPU: 0 outside its mask. */
 uint64_t sl_ledger_request(const struct sl_ledger_account *account, uint32_t gpu);
 uint64_t sl_ledger_unclaimed(const struct sl_ledger_account *account, uint32_t gpu);
-/* What I1 counts for the account on this GPU: max(request, fixed). */
+/* What I1 counts for the account on this GPU: max(request, fixed). All that it has there is
+ * fixed if that stays. */
 uint64_t sl_ledger_claim(const struct sl_ledger_account *account, uint32_t gpu);
+/* It has created memory, or may create some, on one of these GPUs. */
+bool sl_ledger_holds(const struct sl_ledger_account *account, uint32_t mask);
 
 /* --- audit: recomputes what the changes above keep up to date --- */
 

@@ -300,6 +300,23 @@ bool sl_node_is_away(const struct sl_node_client *client)
 	return sl_node_is_out(client) || client->order.id;
 }
 
+/* The others' turns; where nothing of others is there, their requests. */
+static void explain_return(const struct sl_node *node,
+	const struct sl_node_client *client, struct sl_node_because *because)
+{
+	const struct sl_ledger *ledger = &node->ledger;
+	uint32_t gpu = because->gpu;
+
+	because->reason = SL_REASON_TURN_WAITS;
+	if (name_seated(node, because) || sl_node_name_most(node, because, here_on) ||
+		!client->workload->account.stays)
+		return;
+	because->reason = SL_REASON_REQUESTS_WAIT;
+	because->available_bytes = sl_ledger_free_bytes(ledger, gpu);
+	because->other_bytes = ledger->gpu[gpu].unclaimed_bytes -
+			       sl_ledger_unclaimed(&client->workload->account, gpu);
+}
+
 struct sl_node_because sl_node_away_because(
 	const struct sl_node *node, const struct sl_node_client *client)
 {
@@ -345,9 +362,7 @@ struct sl_node_because sl_node_away_because(
 		sl_node_name_most(node, &because, graced_on)) {
 		because.reason = SL_REASON_GRACE_WAITS;
 	} else {
-		because.reason = SL_REASON_TURN_WAITS;
-		if (!name_seated(node, &because))
-			(void)sl_node_name_most(node, &because, here_on);
+		explain_return(node, client, &because);
 	}
 	return because;
 }

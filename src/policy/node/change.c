@@ -102,6 +102,33 @@ static bool refuse_time(struct sl_node_step *step,
 	return false;
 }
 
+/* What it has can only be kept there for good where I1 holds with it. */
+static bool refuse_keep(struct sl_node_step *step,
+	const struct sl_node_workload *workload, const struct change *to,
+	const struct sl_event *event)
+{
+	bool now_kept = event->workload_set.which & SL_SET_FLAGS &&
+			event->workload_set.flags & SL_WORKLOAD_NO_SWAP;
+
+	if (!now_kept || !sl_node_keeps_for_good(step->node) ||
+		sl_node_is_parked(workload) || sl_node_is_fixed(step->node, workload))
+		return false;
+	sl_each_gpu (gpu, workload->account.touched) {
+		uint64_t here = sl_ledger_here(&workload->account, gpu);
+		uint64_t room = sl_node_request_room(step->node, workload, gpu);
+
+		if (here <= sl_max_u64(room, to->request_bytes) ||
+			step->node->gpu[gpu].lost ||
+			SL_MUTANT(KEEPS_WITH_LOAN, false, true))
+			continue;
+		sl_node_refuse(step, workload->index.id, SL_REASON_STANDS_ON_REQUESTS,
+			gpu, here - to->request_bytes,
+			sl_sub_sat(room, to->request_bytes));
+		return true;
+	}
+	return false;
+}
+
 /* Unclaimed requests of others on this GPU that the workload may not use. */
 static uint64_t kept_from(const struct sl_node *node, const struct sl_node_workload *but,
 	uint32_t gpu, int32_t priority, bool from_all)
@@ -174,6 +201,7 @@ static bool refuse_change(struct sl_node_step *step,
 		       (to->compute_pm > workload->compute_pm &&
 			       !sl_node_is_parked(workload) &&
 			       refuse_time(step, workload, to->compute_pm)) ||
+		       refuse_keep(step, workload, to, event) ||
 		       refuse_rise(step, workload, to, event);
 	return true;
 }
@@ -215,6 +243,7 @@ static void change(struct sl_node_step *step, struct sl_node_workload *workload,
 	workload->compute_pm = to->compute_pm;
 	workload->flags = sl_flags_set(
 		workload->flags, event->workload_set.which, event->workload_set.flags);
+	sl_node_book_stays(step->node, workload);
 	if (event->workload_set.which & SL_SET_WAIT)
 		workload->wait_max = event->workload_set.wait_max;
 	if (event->workload_set.which & SL_SET_WARM)

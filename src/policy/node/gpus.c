@@ -41,16 +41,42 @@ uint32_t sl_node_chain(
 
 bool sl_node_is_fixed(const struct sl_node *node, const struct sl_node_workload *workload)
 {
+	uint32_t fixed = SL_MUTANT(FIXED_GPU_SWAPS, node->ledger.fixed_gpus, 0);
+
 	return workload->flags & SL_WORKLOAD_NO_SWAP ||
-	       SL_MUTANT(FIXED_GPU_SWAPS,
-		       (workload->account.gpu_mask | workload->account.touched) &
-			       node->ledger.fixed_gpus,
-		       0);
+	       workload->account.gpu_mask & fixed ||
+	       SL_MUTANT(TOUCHED_IS_FIXED, sl_ledger_holds(&workload->account, fixed),
+		       workload->account.touched & fixed);
 }
 
 bool sl_node_swaps(const struct sl_node *node)
 {
 	return node->config.config.pool_bytes && sl_node_has(node, SL_RESOLVER_SWAP);
+}
+
+bool sl_node_keeps_for_good(const struct sl_node *node)
+{
+	return sl_node_swaps(node) &&
+	       !SL_MUTANT(STOPPABLE_IS_PROMISED, sl_node_has(node, SL_RESOLVER_PRIORITY),
+		       false);
+}
+
+bool sl_node_keeps_all(
+	const struct sl_node *node, const struct sl_node_workload *workload)
+{
+	return sl_node_keeps_for_good(node) && sl_node_is_fixed(node, workload);
+}
+
+void sl_node_book_stays(struct sl_node *node, struct sl_node_workload *workload)
+{
+	sl_ledger_set_stays(&node->ledger, &workload->account,
+		sl_node_keeps_all(node, workload) && !sl_node_is_parked(workload));
+}
+
+static void book_all_stays(struct sl_node *node)
+{
+	sl_node_each_workload (workload, node)
+		sl_node_book_stays(node, workload);
 }
 
 uint32_t sl_node_degraded(const struct sl_node *node)
@@ -96,6 +122,7 @@ void sl_node_on_config(struct sl_node_step *step, const struct sl_event *event)
 		node->config.config.min_share_pm = SL_TURNS_MIN_SHARE;
 	if (!event->config.evict_drain)
 		node->config.config.evict_drain = 2 * SL_S;
+	book_all_stays(node);
 	step->plans = true;
 }
 
@@ -103,6 +130,7 @@ void sl_node_on_pool_size(struct sl_node_step *step, const struct sl_event *even
 {
 	step->node->config.config.pool_bytes =
 		sl_min_u64(event->pool_size.pool_bytes, SL_LEDGER_BYTES_MAX);
+	book_all_stays(step->node);
 	step->plans = true;
 }
 
@@ -165,6 +193,7 @@ void sl_node_on_gpu_add(struct sl_node_step *step, const struct sl_event *event)
 		event->gpu_add.reserve_bytes, event->gpu_add.driver_bytes);
 	node->ledger.fixed_gpus &= ~(1u << gpu);
 	node->ledger.fixed_gpus |= (uint32_t)(event->gpu_add.fixed != 0) << gpu;
+	book_all_stays(node);
 	sl_node_repay(step, gpu);
 	if (node->gpu[gpu].lost) {
 		node->gpu[gpu].lost = SL_MUTANT(LOST_FOR_EVER, false, true);

@@ -127,6 +127,13 @@ uint32_t sl_node_chain(
 /* Its memory is never moved: by its own choice, or because of its GPUs. */
 bool sl_node_is_fixed(
 	const struct sl_node *node, const struct sl_node_workload *workload);
+/* Where others are moved, what never moves is not taken back: `priority` would end it. */
+bool sl_node_keeps_for_good(const struct sl_node *node);
+/* Nothing takes back what it has. */
+bool sl_node_keeps_all(
+	const struct sl_node *node, const struct sl_node_workload *workload);
+/* Books whether that is so. Of a parked workload, I1 counts nothing. */
+void sl_node_book_stays(struct sl_node *node, struct sl_node_workload *workload);
 /* Anything can be moved to the host at all. */
 bool sl_node_swaps(const struct sl_node *node);
 

@@ -86,6 +86,7 @@ static void rebook(struct sl_node *node, struct sl_node_workload *workload, uint
 	}
 	sl_ledger_unbind(&node->ledger, account);
 	sl_ledger_bind(&node->ledger, account, mask, request, limit);
+	sl_node_book_stays(node, workload);
 }
 
 void sl_node_rebind(struct sl_node_step *step, struct sl_node_workload *workload,

@@ -103,6 +103,8 @@ void sl_node_room_claim(struct sl_node *node, const struct sl_node_claim *claim,
 	room->demand = demand && !entitled;
 	room->turns = demand && claim->entitled && node->plan->crowded & claim->gpus;
 	room->stays = demand && sl_node_stays_for_good(node, demand);
+	room->keeps =
+		SL_MUTANT(KEPT_RETURNS_ON_LOAN, client->workload->account.stays, false);
 	for (uint32_t gpu = 0; gpu < node->plan->now.gpus; gpu++) {
 		bool has = look->gpus >> gpu & 1;
 
@@ -221,7 +223,7 @@ static enum sl_endless endless_of(struct sl_node *node, struct sl_node_claim *cl
 		return SL_ENDLESS_WHOLE;
 	if (burst && verdict.code == SL_ROOM_GPU) {
 		whole_need(node, claim, &sums->lasts, &of);
-		of.stays = false;
+		of.stays = of.keeps = false;
 		verdict = sl_room_for(&plan->lasts, &of);
 		if (verdict.code == SL_ROOM_OK || verdict.code == SL_ROOM_POOL ||
 			verdict.code == SL_ROOM_BOUND)

@@ -82,6 +82,7 @@ void sl_node_on_workload_park(struct sl_node_step *step, const struct sl_event *
 				  ? SL_NODE_DETACHED
 				  : SL_NODE_PARKED;
 	workload->stage_at = 0;
+	sl_node_book_stays(step->node, workload);
 	workload->told &= ~SL_NODE_TOLD_PARKED;
 	sl_node_each_client_of (client, workload)
 		client->told &= ~SL_NODE_COMES_BACK;
@@ -127,16 +128,27 @@ static bool has_time(
 	       workload->compute_pm <= sl_node_compute_room(node, workload, gpu);
 }
 
+/* What I1 counts from its return on. What has not left by then may be there for good. */
+static uint64_t needs_again(
+	const struct sl_node *node, const struct sl_node_workload *workload, uint32_t gpu)
+{
+	uint64_t here = sl_ledger_here(&workload->account, gpu);
+
+	return SL_MUTANT(RESUMES_KEPT, sl_node_keeps_all(node, workload), false)
+		       ? sl_max_u64(workload->request_bytes, here)
+		       : workload->request_bytes;
+}
+
 struct sl_node_because sl_node_resume_because(
 	const struct sl_node *node, const struct sl_node_workload *workload)
 {
 	struct sl_node_because because = {.reason = SL_REASON_RESUME_WAITS,
 		.workload = workload->index.id,
-		.bytes = workload->request_bytes,
 		.span = node->now - workload->stage_at};
 
 	sl_each_gpu (gpu, workload->account.gpu_mask) {
 		because.gpu = gpu;
+		because.bytes = needs_again(node, workload, gpu);
 		because.available_bytes = sl_node_request_room(node, workload, gpu);
 		if (because.available_bytes < because.bytes)
 			return because;
@@ -182,7 +194,7 @@ static bool fits_again(
 	sl_each_gpu (gpu, workload->account.gpu_mask) {
 		if (node->gpu[gpu].lost || sl_ledger_is_degraded(&node->ledger, gpu) ||
 			SL_MUTANT(RESUME_OVERBOOKS,
-				workload->request_bytes >
+				needs_again(node, workload, gpu) >
 					sl_node_request_room(node, workload, gpu),
 				false) ||
 			!SL_MUTANT(
@@ -205,6 +217,7 @@ static void claim_again(struct sl_node_step *step, struct sl_node_workload *work
 	sl_node_count_unused(step, workload);
 	sl_ledger_change(&step->node->ledger, &workload->account, workload->request_bytes,
 		sl_max_u64(workload->account.limit_bytes, workload->request_bytes));
+	sl_node_book_stays(step->node, workload);
 	sl_node_each_client_of (client, workload) {
 		if (client->stage != SL_NODE_DYING &&
 			(sl_node_is_out(client) || client->order.id)) {

@@ -51,17 +51,6 @@ void sl_node_begin_slices(struct sl_node_step *step, struct sl_node_workload *wo
 	}
 }
 
-static bool holds_something(const struct sl_node_workload *workload)
-{
-	sl_each_gpu (gpu, workload->account.touched) {
-		const struct sl_ledger_cell *cell = &workload->account.cell[gpu];
-
-		if (cell->backing_bytes || cell->granted_bytes)
-			return true;
-	}
-	return false;
-}
-
 void sl_node_lengthen_slice(struct sl_node *node, const struct sl_node_demand *demand)
 {
 	struct sl_node_sums *sums = demand->client->workload->sums;
@@ -79,7 +68,7 @@ void sl_node_grant_in_slice(struct sl_node_step *step, struct sl_node_demand *de
 {
 	struct sl_node_client *client = demand->client;
 	struct sl_node_workload *workload = client->workload;
-	bool first = !holds_something(workload);
+	bool first = !sl_ledger_holds(&workload->account, ~0u);
 
 	sl_node_grant(step, demand);
 	if (is_in_slice(client, step->now)) {

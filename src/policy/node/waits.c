@@ -156,7 +156,7 @@ static bool is_too_large(
 	return false;
 }
 
-/* GPUs where a burst that stays asks: it must leave requests room. */
+/* GPUs where a burst that stays asks, or comes back: it must leave requests room. */
 static uint32_t held_gpus(const struct sl_node *node)
 {
 	const struct sl_node_plan *plan = node->plan;
@@ -165,8 +165,12 @@ static uint32_t held_gpus(const struct sl_node *node)
 	for (uint32_t i = 0; i < plan->claims_count; i++) {
 		const struct sl_node_claim *claim = &plan->claims[i];
 
-		if (claim->demand && !claim->entitled && !claim->is_over &&
-			sl_node_stays_for_good(node, claim->demand))
+		if (claim->entitled || claim->is_over)
+			continue;
+		if (!claim->demand && claim->client->workload->account.stays &&
+			sl_node_is_out(claim->client))
+			gpus |= claim->gpus;
+		else if (claim->demand && sl_node_stays_for_good(node, claim->demand))
 			gpus |= 1u << claim->demand->gpu;
 	}
 	return SL_MUTANT(HELD_COUNT_ALONE, gpus, 0);

@@ -70,6 +70,7 @@ static void admit(struct sl_node_step *step, const struct sl_event *event,
 	workload->idle_grace = event->workload_add.idle_grace;
 	sl_ledger_bind(&step->node->ledger, &workload->account, gpu_mask,
 		offer.request_bytes, offer.limit_bytes);
+	sl_node_book_stays(step->node, workload);
 	sl_node_emit(step, (struct sl_action){.type = SL_ACTION_ADMIT,
 				   .admit = {.workload = id,
 					   .gpu_mask = gpu_mask,

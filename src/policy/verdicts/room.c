@@ -113,7 +113,10 @@ static void seat(struct sl_room_share *share, const struct sl_room_need *of, boo
 /* Memory that cannot be moved takes no requests of others, except those above it. */
 static bool takes_nothing(const struct sl_room_claim *claim, uint32_t g)
 {
-	return claim->burst && claim->demand && claim->stays && claim->need[g].asks_bytes;
+	const struct sl_room_need *of = &claim->need[g];
+
+	return claim->burst && (claim->demand ? claim->stays && of->asks_bytes
+					      : claim->keeps && of->away_bytes);
 }
 
 /* Until it is granted, later seats must not take them either. */

@@ -88,6 +88,7 @@ struct sl_room_claim {
 	bool burst;                        /* some of it is above a request */
 	bool demand; /* of a burst: its demand is one, not only its body */
 	bool stays;  /* what it asks for cannot be moved once granted: held, no-swap */
+	bool keeps;  /* nor can its body, once it is back */
 	/* It asks for more within its request where requests take turns. Memory within other
 	 * requests that leaves for it needs room in the pool for its way back. */
 	bool turns;

@@ -133,7 +133,8 @@ static bool is_doubted(const struct swap_rules *r, uint32_t gpu)
 	return false;
 }
 
-/* I1: only measured memory may break it, and held memory that is not believed. */
+/* I1: only measured memory may break it, held memory that is not believed, and a person's change of
+ * the machine. */
 void swap_judge_i1(struct swap_rules *r)
 {
 	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
@@ -153,6 +154,7 @@ void swap_judge_i1(struct swap_rules *r)
 		case SL_EVENT_UNMANAGED:
 		case SL_EVENT_HIDDEN:
 		case SL_EVENT_GPU_ADD:
+		case SL_EVENT_POOL_SIZE: /* from none on, what never moves counts */
 		case SL_EVENT_CLIENT_REPORT:
 		case SL_EVENT_CLIENT_EVICTED:
 		case SL_EVENT_WORKLOAD_ADD: r->forced_mask |= 1u << gpu; break;
@@ -351,8 +353,9 @@ static bool could_come(
 	       swap_may_enter(r, p, m);
 }
 
-/* For all that wait; a burst may have to leave others their unclaimed requests. */
-static bool is_there_room(struct swap_rules *r, uint32_t mask)
+/* For all that wait; a burst may have to leave others their unclaimed requests. So has one that
+ * will not leave again. */
+static bool is_there_room(struct swap_rules *r, uint32_t mask, bool keeps)
 {
 	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
 		uint64_t wanted = swap_physical(r, gpu) + swap_needs(r, gpu);
@@ -361,7 +364,7 @@ static bool is_there_room(struct swap_rules *r, uint32_t mask)
 			continue;
 		if (r->lost_mask >> gpu & 1 || wanted > swap_shareable(r, gpu))
 			return false;
-		if (swap_lacks_burst(r, gpu) &&
+		if ((keeps || swap_lacks_burst(r, gpu)) &&
 			wanted + swap_unclaimed(r, gpu) > swap_shareable(r, gpu))
 			return false;
 	}
@@ -383,7 +386,7 @@ static uint32_t gpus_of(const struct swap_party *p, const struct swap_member *m)
 static void judge_fit(
 	struct swap_rules *r, struct swap_party *p, const struct swap_member *m)
 {
-	if (!could_come(r, p, m) || !is_there_room(r, gpus_of(p, m)))
+	if (!could_come(r, p, m) || !is_there_room(r, gpus_of(p, m), swap_keeps(r, m)))
 		p->fits_since = 0;
 	else if (!p->fits_since)
 		p->fits_since = r->now;
@@ -529,6 +532,7 @@ static bool is_unmovable_in_the_way(
 	for (uint32_t gpu = 0; gpu < SWAP_GPUS && !swap_is_owed(r, p, m); gpu++) {
 		uint64_t stays = p->backing[gpu] + p->hidden[gpu];
 
+		stays += swap_keeps(r, m) ? swap_unclaimed(r, gpu) : 0;
 		for (uint32_t i = 0; i < r->parties && p->evicted[gpu]; i++) {
 			const struct swap_party *o = &r->party[i];
 			const struct swap_member *of = swap_member_of(r, o->workload);

@@ -424,7 +424,7 @@ bool swap_scenes_run(struct swap_world *w, bool quiet, const char *otherwise)
 	const struct swap_play *const more[] = {plays, swap_plays_order,
 		swap_plays_victims, swap_plays_returns, swap_plays_shares,
 		swap_plays_leaving, swap_plays_host, swap_plays_growing,
-		swap_plays_places, swap_plays_moves};
+		swap_plays_places, swap_plays_moves, swap_plays_kept};
 	bool all = !otherwise || list;
 
 	if (!all)

@@ -221,13 +221,15 @@ static void stuck_before_a_burst(struct swap_world *w)
 	waits_for_the_stuck(w, SL_LAST_RESORT_STOP, 9 * GIB);
 }
 
-/* B, which is never moved, is resident, and its kernel never ends. Only A, which was moved out
- * before B came, lacks memory. */
+/* B, which is never moved and of a high priority, is resident, and its kernel never ends. Only A,
+ * which was moved out before B came, lacks memory. */
 static void stuck_there(struct swap_world *w)
 {
 	uint32_t a, b;
 
 	stage(w, 1, 64 * GIB);
+	w->config.config.chain =
+		SL_CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_PRIORITY, SL_RESOLVER_WAIT);
 	w->config.config.last_resort = SL_LAST_RESORT_STOP;
 	w->config.config.stop_grace = 2 * SL_S;
 	swap_step(w, w->config);
@@ -240,7 +242,8 @@ static void stuck_there(struct swap_world *w)
 	person(w, SL_EVENT_WORKLOAD_PARK, a);
 	until(w, 4);
 	b = enter(
-		w, (struct swap_workload){.size = 8 * GIB, .flags = SL_WORKLOAD_NO_SWAP});
+		w, (struct swap_workload){
+			   .size = 8 * GIB, .priority = 5, .flags = SL_WORKLOAD_NO_SWAP});
 	until(w, 6);
 	expect(client(w, b)->resident[0] == 8 * GIB, "B has nothing");
 	client(w, b)->endless = true;

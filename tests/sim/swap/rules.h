@@ -219,6 +219,9 @@ bool swap_is_owed(const struct swap_rules *r, const struct swap_party *p,
 	const struct swap_member *m);
 /* A client lacks memory on the GPU within its request, or above it; workload 0: of any. */
 bool swap_lacks_rightly(struct swap_rules *r, uint64_t workload, uint32_t gpu);
+/* The workload's demands there exceed its request, all together. */
+bool swap_asks_above(
+	const struct swap_rules *r, const struct swap_member *m, uint32_t gpu);
 bool swap_lacks_burst(struct swap_rules *r, uint32_t gpu);
 /* How long a client of the workload has lacked memory on the GPU; 0: none lacks any. workload 0: of
  * any. */
@@ -236,6 +239,11 @@ bool swap_is_pool_ample(const struct swap_rules *r);
 static inline bool swap_stays(const struct swap_rules *r, const struct swap_member *m)
 {
 	return m->flags & SL_WORKLOAD_NO_SWAP || m->mask & r->fixed_mask;
+}
+/* And nothing else takes it back, so that all it has on a GPU is promised to it. */
+static inline bool swap_keeps(const struct swap_rules *r, const struct swap_member *m)
+{
+	return !m->parked && swap_stays(r, m) && r->swaps && !r->has_priority;
 }
 /* The resolvers of the demand, in order: its workload's own, as far as the node has them, for a
  * burst. */

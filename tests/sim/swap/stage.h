@@ -39,6 +39,7 @@ extern const struct swap_play swap_plays_host[];
 extern const struct swap_play swap_plays_growing[];
 extern const struct swap_play swap_plays_places[];
 extern const struct swap_play swap_plays_moves[];
+extern const struct swap_play swap_plays_kept[];
 
 void stage(struct swap_world *w, uint32_t gpus, uint64_t pool);
 /* A workload of one process; returns the slot of both. */

@@ -106,12 +106,19 @@ static void judge_need(
 	}
 }
 
+static bool stops_by_now(const struct swap_rules *r, uint32_t chain, sl_ns waited)
+{
+	return swap_chain_has(chain, SL_RESOLVER_PRIORITY) &&
+	       (waited >= r->wait_max ||
+		       !swap_chain_begins(chain, SL_RESOLVER_WAIT, SL_RESOLVER_PRIORITY));
+}
+
 static void judge_term(struct swap_rules *r, const struct sl_action *a,
 	const struct swap_party *p, const struct swap_member *m)
 {
 	const struct swap_member *other = swap_member_of(r, a->stop.other);
 	bool last = a->stop.reason == SL_REASON_STOP_LAST_RESORT;
-	uint32_t chain;
+	bool rightly;
 	sl_ns waited;
 
 	if (p->termed || (p->expected && swap_recovers(r)))
@@ -129,16 +136,16 @@ static void judge_term(struct swap_rules *r, const struct sl_action *a,
 			p->id, a->stop.other);
 		return;
 	}
-	if (last && !swap_lacks_rightly(r, other->id, a->stop.gpu))
+	rightly = swap_lacks_rightly(r, other->id, a->stop.gpu);
+	if (last && !rightly)
 		swap_break(r, SWAP_STOPS,
 			"client %" PRIu64
 			" is stopped as the last resort for what is within no request",
 			p->id);
-	chain = swap_chain_of(r, other, !swap_lacks_rightly(r, other->id, a->stop.gpu));
-	if (!last && (!swap_chain_has(chain, SL_RESOLVER_PRIORITY) ||
-			     (swap_chain_begins(
-				      chain, SL_RESOLVER_WAIT, SL_RESOLVER_PRIORITY) &&
-				     waited < r->wait_max)))
+	/* It may be for another demand of the workload than the one within its request. */
+	if (!last && !stops_by_now(r, swap_chain_of(r, other, !rightly), waited) &&
+		!(swap_asks_above(r, other, a->stop.gpu) &&
+			stops_by_now(r, swap_chain_of(r, other, true), waited)))
 		swap_break(r, SWAP_CHAIN,
 			"client %" PRIu64
 			" is stopped for one that has waited for %" PRIu64

@@ -116,12 +116,19 @@ uint64_t swap_resident(const struct swap_rules *r, uint64_t workload, uint32_t g
 uint64_t swap_fixed(const struct swap_rules *r, uint64_t workload, uint32_t gpu)
 {
 	uint64_t sum = 0;
+	bool stays = false;
 
+	for (uint32_t i = 0; i < r->members; i++) {
+		const struct swap_member *m = &r->member[i];
+
+		stays |= m->used && m->id == workload && swap_keeps(r, m);
+	}
 	for (uint32_t i = 0; i < r->parties; i++) {
 		const struct swap_party *p = &r->party[i];
 
 		if (p->used && p->alive && p->workload == workload)
-			sum += p->hidden[gpu] + p->held[gpu];
+			sum += stays ? swap_party_resident(p, gpu)
+				     : p->hidden[gpu] + p->held[gpu];
 	}
 	return sum;
 }

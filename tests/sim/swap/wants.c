@@ -176,13 +176,18 @@ static uint64_t asked_by(
 	return sum;
 }
 
+bool swap_asks_above(
+	const struct swap_rules *r, const struct swap_member *m, uint32_t gpu)
+{
+	uint64_t asks = asked_by(r, m, gpu);
+
+	return asks && swap_use(r, m->id, gpu) + asks > swap_request(m, gpu);
+}
+
 bool swap_lacks_burst(struct swap_rules *r, uint32_t gpu)
 {
 	for (uint32_t i = 0; i < r->members; i++) {
-		const struct swap_member *m = &r->member[i];
-		uint64_t asks = m->used ? asked_by(r, m, gpu) : 0;
-
-		if (asks && swap_use(r, m->id, gpu) + asks > swap_request(m, gpu))
+		if (r->member[i].used && swap_asks_above(r, &r->member[i], gpu))
 			return true;
 	}
 	return false;

@@ -204,8 +204,17 @@ static void moves_to_another_gpu(void **state)
 	sl_ledger_release(&b.ledger, &b.holding[1], 0, 0);
 	sl_ledger_move(&b.ledger, &b.holding[0], 1, 0);
 	assert_row_u64("touched", b.account[0].touched, 1);
+	assert_true(sl_ledger_holds(&b.account[0], 1));
+	/* Reports of what is not there. */
+	sl_ledger_set_hidden(&b.ledger, &b.holding[0], 1, 0);
+	sl_ledger_release(&b.ledger, &b.holding[1], 1, 0);
+	assert_row_u64("reports of nothing", b.account[0].touched, 1);
+	sl_ledger_set_hidden(&b.ledger, &b.holding[0], 1, 9);
+	assert_row_u64("a context", b.account[0].touched, 3);
+	assert_false(sl_ledger_holds(&b.account[0], 2));
+	sl_ledger_set_hidden(&b.ledger, &b.holding[0], 1, 0);
+	assert_row_u64("a context that went", b.account[0].touched, 1);
 	b.holding[1].account = &b.account[1];
-	b.holding[1].touched = 0;
 	if (books_audit(&b, &err))
 		fail_msg("%s", err.text);
 }
