@@ -25,10 +25,12 @@ static uint32_t refused(enum sl_reason reason)
 
 static void keep(struct swap_world *w, uint32_t slot)
 {
-	swap_step(w, (struct sl_event){.type = SL_EVENT_WORKLOAD_SET,
-			     .workload_set = {.workload = w->workload[client(w, slot)->workload].id,
-				     .which = SL_SET_FLAGS,
-				     .flags = SL_WORKLOAD_NO_SWAP}});
+	swap_step(
+		w, (struct sl_event){.type = SL_EVENT_WORKLOAD_SET,
+			   .workload_set = {
+				   .workload = w->workload[client(w, slot)->workload].id,
+				   .which = SL_SET_FLAGS,
+				   .flags = SL_WORKLOAD_NO_SWAP}});
 }
 
 /* K has 10 GiB above its request and never moves, so 5 can be promised. */
@@ -39,7 +41,8 @@ static void keeps_what_it_has(struct swap_world *w)
 	stage(w, 1, 64 * GIB);
 	(void)enter_once(w, 0, 10 * GIB, SL_WORKLOAD_NO_SWAP);
 	until(w, 2);
-	(void)swap_world_workload(w, (struct swap_workload){.request = 6 * GIB, .limit = UINT64_MAX});
+	(void)swap_world_workload(
+		w, (struct swap_workload){.request = 6 * GIB, .limit = UINT64_MAX});
 	expect(refused(SL_REASON_REQUESTS_TAKEN) == 1,
 		"6 GiB are promised where they never will be");
 	a = enter(w, (struct swap_workload){.request = 5 * GIB, .size = 5 * GIB});
@@ -129,9 +132,9 @@ static void looks_at_a_fixed_gpu(struct swap_world *w)
 	uint32_t a, b;
 
 	stage(w, 2, 64 * GIB);
-	swap_step(w,
-		(struct sl_event){.type = SL_EVENT_GPU_ADD,
-			.gpu_add = {.gpu = 0, .capacity_bytes = 4 * GIB, .fixed = 1}});
+	swap_step(
+		w, (struct sl_event){.type = SL_EVENT_GPU_ADD,
+			   .gpu_add = {.gpu = 0, .capacity_bytes = 4 * GIB, .fixed = 1}});
 	a = enter_once(w, 5 * GIB, 8 * GIB, 0);
 	client(w, a)->hidden[0] = GIB;
 	swap_step(w, (struct sl_event){.type = SL_EVENT_HIDDEN,

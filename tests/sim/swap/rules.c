@@ -380,7 +380,7 @@ static void judge_grace(struct swap_rules *r, const struct swap_party *p,
 	const struct swap_member *m, const struct swap_member *other)
 {
 	sl_ns grace = m->idle_grace;
-	sl_ns quiet = grace ? swap_quiet_member(r, m) : swap_quiet_of(r, p);
+	sl_ns quiet = grace ? swap_quiet_member(r, m, true) : swap_quiet_of(r, p);
 
 	/* A client that is partly on the host does not run, and where requests do not fit any
 	 * more they take turns. */

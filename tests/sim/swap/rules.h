@@ -228,9 +228,10 @@ bool swap_lacks_burst(struct swap_rules *r, uint32_t gpu);
 sl_ns swap_lacking_for(struct swap_rules *r, uint64_t workload, uint32_t gpu);
 bool swap_recovers(const struct swap_rules *r);
 /* How long the client has done nothing, as far as the node was told; and how long all of a workload
- * has, since it is back. */
+ * has, since it is back; but_away: its clients on the host do not run, and do not count. */
 sl_ns swap_quiet_of(const struct swap_rules *r, const struct swap_party *p);
-sl_ns swap_quiet_member(const struct swap_rules *r, const struct swap_member *m);
+sl_ns swap_quiet_member(
+	const struct swap_rules *r, const struct swap_member *m, bool but_away);
 /* Bytes wanted on the GPU beyond what is free and on its way. */
 uint64_t swap_lack(struct swap_rules *r, uint32_t gpu);
 /* What the client lacks there could be had by moving memory that is not in use. */

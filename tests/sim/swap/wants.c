@@ -102,7 +102,8 @@ bool swap_is_owed(const struct swap_rules *r, const struct swap_party *p,
 	return true;
 }
 
-sl_ns swap_quiet_member(const struct swap_rules *r, const struct swap_member *m)
+sl_ns swap_quiet_member(
+	const struct swap_rules *r, const struct swap_member *m, bool but_away)
 {
 	sl_ns quiet = SL_NS_NEVER;
 
@@ -111,7 +112,7 @@ sl_ns swap_quiet_member(const struct swap_rules *r, const struct swap_member *m)
 		uint64_t has = 0;
 
 		for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++)
-			has += p->backing[gpu];
+			has += p->backing[gpu] - (but_away ? p->evicted[gpu] : 0);
 		if (p->used && p->alive && p->swaps && p->workload == m->id && has)
 			quiet = sl_min_u64(quiet,
 				sl_min_u64(swap_quiet_of(r, p), r->now - p->resident_at));
@@ -304,7 +305,7 @@ static bool is_movable(struct swap_rules *r, const struct swap_party *p,
 	       p->condition == SL_CONDITION_RUNNING && !swap_party_wants(p) &&
 	       r->now >= sl_max_u64(p->worked_at, p->resident_at) + UNUSED_AFTER +
 				 m->idle_grace + 2 * swap_cost(r, m->id) &&
-	       swap_quiet_member(r, m) >= m->idle_grace + SL_S;
+	       swap_quiet_member(r, m, false) >= m->idle_grace + SL_S;
 }
 
 static uint64_t unused_by_others(
