@@ -353,9 +353,8 @@ static bool could_come(
 	       swap_may_enter(r, p, m);
 }
 
-/* For all that wait; a burst may have to leave others their unclaimed requests. So has one that
- * will not leave again. */
-static bool is_there_room(struct swap_rules *r, uint32_t mask, bool keeps)
+/* For all that wait; a burst may have to leave others their unclaimed requests. */
+static bool is_there_room(struct swap_rules *r, uint32_t mask)
 {
 	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
 		uint64_t wanted = swap_physical(r, gpu) + swap_needs(r, gpu);
@@ -364,7 +363,7 @@ static bool is_there_room(struct swap_rules *r, uint32_t mask, bool keeps)
 			continue;
 		if (r->lost_mask >> gpu & 1 || wanted > swap_shareable(r, gpu))
 			return false;
-		if ((keeps || swap_lacks_burst(r, gpu)) &&
+		if (swap_lacks_burst(r, gpu) &&
 			wanted + swap_unclaimed(r, gpu) > swap_shareable(r, gpu))
 			return false;
 	}
@@ -386,7 +385,7 @@ static uint32_t gpus_of(const struct swap_party *p, const struct swap_member *m)
 static void judge_fit(
 	struct swap_rules *r, struct swap_party *p, const struct swap_member *m)
 {
-	if (!could_come(r, p, m) || !is_there_room(r, gpus_of(p, m), swap_keeps(r, m)))
+	if (!could_come(r, p, m) || !is_there_room(r, gpus_of(p, m)))
 		p->fits_since = 0;
 	else if (!p->fits_since)
 		p->fits_since = r->now;

@@ -185,13 +185,26 @@ bool swap_asks_above(
 	return asks && swap_use(r, m->id, gpu) + asks > swap_request(m, gpu);
 }
 
+/* And it will not leave again. */
+static bool is_one_coming_for_good(struct swap_rules *r, uint32_t gpu)
+{
+	for (uint32_t i = 0; i < r->parties; i++) {
+		const struct swap_party *p = &r->party[i];
+		const struct swap_member *m = swap_member_of(r, p->workload);
+
+		if (m && swap_party_wants(p) && p->evicted[gpu] && swap_keeps(r, m))
+			return true;
+	}
+	return false;
+}
+
 bool swap_lacks_burst(struct swap_rules *r, uint32_t gpu)
 {
 	for (uint32_t i = 0; i < r->members; i++) {
 		if (r->member[i].used && swap_asks_above(r, &r->member[i], gpu))
 			return true;
 	}
-	return false;
+	return is_one_coming_for_good(r, gpu);
 }
 
 sl_ns swap_lacking_for(struct swap_rules *r, uint64_t workload, uint32_t gpu)
