@@ -114,15 +114,15 @@ static bool refuse_keep(struct sl_node_step *step,
 		sl_node_is_parked(workload) || sl_node_is_fixed(step->node, workload))
 		return false;
 	sl_each_gpu (gpu, workload->account.touched) {
-		uint64_t here = sl_ledger_here(&workload->account, gpu);
+		uint64_t has = sl_ledger_use(&workload->account, gpu);
 		uint64_t room = sl_node_request_room(step->node, workload, gpu);
 
-		if (here <= sl_max_u64(room, to->request_bytes) ||
+		if (has <= sl_max_u64(room, to->request_bytes) ||
 			step->node->gpu[gpu].lost ||
 			SL_MUTANT(KEEPS_WITH_LOAN, false, true))
 			continue;
 		sl_node_refuse(step, workload->index.id, SL_REASON_STANDS_ON_REQUESTS,
-			gpu, here - to->request_bytes,
+			gpu, has - to->request_bytes,
 			sl_sub_sat(room, to->request_bytes));
 		return true;
 	}

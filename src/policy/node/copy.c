@@ -54,10 +54,15 @@ uint64_t sl_node_use_of(const struct sl_node_workload *workload)
 
 /* --- clients --- */
 
+/* What was parked leaves whole, even if it is not to be moved any more. */
 static bool can_move(const struct sl_node *node, const struct sl_node_client *client)
 {
+	const struct sl_node_workload *workload = client->workload;
+
 	return node->config.config.pool_bytes && client->swaps &&
-	       SL_MUTANT(EVICTS_NO_SWAP, !sl_node_is_fixed(node, client->workload), true);
+	       SL_MUTANT(EVICTS_NO_SWAP,
+		       !sl_node_is_fixed(node, workload) || sl_node_is_parked(workload),
+		       true);
 }
 
 /* It never leaves for other workloads. */

@@ -115,8 +115,8 @@ static bool takes_nothing(const struct sl_room_claim *claim, uint32_t g)
 {
 	const struct sl_room_need *of = &claim->need[g];
 
-	return claim->burst && (claim->demand ? claim->stays && of->asks_bytes
-					      : claim->keeps && of->away_bytes);
+	return claim->burst && ((claim->demand && claim->stays && of->asks_bytes) ||
+				       (claim->keeps && of->away_bytes));
 }
 
 /* Until it is granted, later seats must not take them either. */

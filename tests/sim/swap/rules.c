@@ -561,7 +561,8 @@ static void judge_leaving(struct swap_rules *r, const struct sl_action *a,
 				p->id, p->demand[i].epoch);
 	}
 	/* A parked or warm workload leaves for no other. */
-	if (!p->swaps || swap_stays(r, m) || !r->pool || (!r->swaps && a->evict.other))
+	if (!p->swaps || (swap_stays(r, m) && !m->parked) || !r->pool ||
+		(!r->swaps && a->evict.other))
 		swap_break(r, SWAP_STAYS,
 			"EVICT of client %" PRIu64 ", which is not to be swapped", p->id);
 	if (m->parked)
