@@ -80,13 +80,17 @@ uint64_t sl_ledger_unclaimed(const struct sl_ledger_account *account, uint32_t g
 	return sl_sub_sat(sl_ledger_request(account, gpu), sl_ledger_here(account, gpu));
 }
 
+uint64_t sl_ledger_staying(const struct sl_ledger_account *account, uint32_t gpu)
+{
+	return SL_MUTANT(KEPT_UNPROMISED, account->stays, false)
+		       ? sl_ledger_here(account, gpu)
+		       : sl_ledger_fixed(&account->cell[gpu]);
+}
+
 uint64_t sl_ledger_claim(const struct sl_ledger_account *account, uint32_t gpu)
 {
-	uint64_t stays = SL_MUTANT(KEPT_UNPROMISED, account->stays, false)
-				 ? sl_ledger_here(account, gpu)
-				 : sl_ledger_fixed(&account->cell[gpu]);
-
-	return sl_max_u64(sl_ledger_request(account, gpu), stays);
+	return sl_max_u64(
+		sl_ledger_request(account, gpu), sl_ledger_staying(account, gpu));
 }
 
 bool sl_ledger_holds(const struct sl_ledger_account *account, uint32_t mask)

@@ -196,8 +196,9 @@ uint64_t sl_ledger_here(const struct sl_ledger_account *account, uint32_t gpu);
 /* The account's request on this GPU: 0 outside its mask. */
 uint64_t sl_ledger_request(const struct sl_ledger_account *account, uint32_t gpu);
 uint64_t sl_ledger_unclaimed(const struct sl_ledger_account *account, uint32_t gpu);
-/* What I1 counts for the account on this GPU: max(request, fixed). All that it has there is
- * fixed if that stays. */
+/* Its fixed bytes there; all that it has there if that stays. */
+uint64_t sl_ledger_staying(const struct sl_ledger_account *account, uint32_t gpu);
+/* What I1 counts for the account on this GPU: max(request, staying). */
 uint64_t sl_ledger_claim(const struct sl_ledger_account *account, uint32_t gpu);
 /* It has created memory, or may create some, on one of these GPUs. */
 bool sl_ledger_holds(const struct sl_ledger_account *account, uint32_t mask);

@@ -103,9 +103,7 @@ bool sl_node_lacks_reserve(const struct sl_node *node,
 	sl_each_gpu (gpu, client->holding.touched) {
 		const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
 		uint64_t entry = sl_ledger_entry(&node->ledger, cell, gpu);
-		uint64_t fixed =
-			entry + (account->stays ? sl_ledger_here(account, gpu)
-						: sl_ledger_fixed(&account->cell[gpu]));
+		uint64_t fixed = sl_ledger_staying(account, gpu) + entry;
 
 		if (!entry || SL_MUTANT(ATTACH_OVERBOOKS,
 				      fixed <= sl_node_request_room(

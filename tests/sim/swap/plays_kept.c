@@ -94,11 +94,7 @@ static void comes_back_for_good(struct swap_world *w)
 	until(w, 2);
 	person(w, SL_EVENT_WORKLOAD_PARK, k);
 	until(w, 3);
-	a = enter(w, (struct swap_workload){.shape = SWAP_NOTEBOOK,
-			     .request = 8 * GIB,
-			     .size = 0,
-			     .pieces = 1,
-			     .pause = 1000 * SL_S});
+	a = enter_once(w, 8 * GIB, 0, 0);
 	keep(w, k);
 	person(w, SL_EVENT_WORKLOAD_RESUME, k);
 	until(w, 9);
